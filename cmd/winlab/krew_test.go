@@ -63,7 +63,7 @@ func TestKrew(t *testing.T) {
 	for _, p := range m.Spec.Platforms {
 		platform := p.Selector.MatchLabels["os"] + "/" + p.Selector.MatchLabels["arch"]
 		if seen[platform] || !strings.Contains("\n"+string(dist), "\n"+platform+"\n") {
-			t.Errorf("%s is there twice, or is none that Go builds for", platform)
+			t.Errorf("%s is listed twice, or Go does not build for it", platform)
 		}
 		seen[platform] = true
 		if strings.TrimSuffix(p.Bin, ".exe") != "kubectl-winlab" || strings.HasSuffix(p.Bin, ".exe") != strings.HasPrefix(platform, "windows/") {

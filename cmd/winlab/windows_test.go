@@ -20,6 +20,6 @@ func TestBuildsForWindows(t *testing.T) {
 	}
 	head, err := os.ReadFile(out)
 	if err != nil || len(head) < 2 || string(head[:2]) != "MZ" {
-		t.Errorf("it is no program of Windows: %v", err)
+		t.Errorf("it is not a Windows program: %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func (r *rule) tryExamples() result.Static {
 	s.Check = result.Check{Level: result.Model, What: r.Rule.String(), Expect: "found"}
 	targets := ends(r.check.Where)
 	if len(targets) == 0 {
-		s.Got, s.Summary = "error", "No documented setting is one that the rule is for."
+		s.Got, s.Summary = "error", "The rule covers no documented setting."
 		return s
 	}
 	if r.On == "setting" {
@@ -173,7 +173,7 @@ func (r *rule) example(text string) (name string, data []byte, err error) {
 // send it to an API server.
 func WholeExample(r *claims.Rule, text string) ([]byte, error) {
 	if _, ok := exampleFiles[r.On]; ok || r.On == "setting" {
-		return nil, fmt.Errorf("the examples of a rule on %s are no manifests", r.On)
+		return nil, fmt.Errorf("the examples of a rule on %s are not manifests", r.On)
 	}
 	_, data, err := (&rule{Rule: r}).example(text)
 	return data, err

@@ -171,7 +171,7 @@ type read struct {
 	documents int
 	passed    map[string]int
 	mistakes  strict.Mistakes
-	// unparsed is set when some document is no YAML.
+	// unparsed is set when some document is not YAML.
 	unparsed bool
 	// ignores are the suppressions in its comments.
 	ignores []*Suppression
@@ -198,9 +198,9 @@ func readInput(ctx context.Context, in Input, o manifest.Options) read {
 // templateAction is an action of Go templates as charts have them.
 var templateAction = lazyregexp.New(`\{\{-?\s*[\w.$/(]`)
 
-// isTemplate reports whether a text is no YAML because it is a template of YAML: there are
+// isTemplate reports whether a text is not YAML because it is a template of YAML: there are
 // actions in it, and it cannot be parsed, or an action stands where something is wrong. A
-// ConfigMap may have templates of its own, which harm nobody.
+// ConfigMap may have templates of its own, which do no harm.
 func (r *read) isTemplate(text []byte) bool {
 	if len(r.mistakes) == 0 || !templateAction.Match(text) {
 		return false
@@ -217,7 +217,7 @@ func renderFirst(name string) string {
 	if dir := filepath.Dir(name); filepath.Base(dir) == "templates" {
 		chart = filepath.Dir(dir)
 	}
-	return fmt.Sprintf("this is a template ({{ ... }}) and no manifest yet; render it first, a Helm chart with: helm template %s | winlab check -", chart)
+	return fmt.Sprintf("this is a template ({{ ... }}) and not a manifest yet; render it first, a Helm chart with: helm template %s | winlab check -", chart)
 }
 
 // readFile reads a file; the text is that of a file that is one document at most in size.
@@ -234,7 +234,7 @@ func readFile(ctx context.Context, in Input, o manifest.Options) (r read, text [
 		return r, text
 	}
 	defer f.Close()
-	all := ctxio.Reader(ctx, f) // a pipe blocks for as long as nobody writes
+	all := ctxio.Reader(ctx, f) // a pipe blocks until something is written
 	head, err := io.ReadAll(io.LimitReader(all, source.MaxDocument+1))
 	if err != nil {
 		r.mistakes = strict.Mistakes{{File: in.name, Message: oneLine(err)}}
@@ -285,7 +285,7 @@ func readManifests(name string, in io.Reader, o manifest.Options) (r read) {
 	r.subjects, rest, r.passed, more = manifest.Read(docs, o)
 	r.mistakes = append(mistakes, more...)
 	if _, file := in.(*bytes.Reader); !file {
-		for _, d := range docs { // a stream: nobody has the whole text
+		for _, d := range docs { // a stream: the whole text is not kept
 			ignores, bad := inComments(name, d.Line, d.Text)
 			r.ignores, r.mistakes = append(r.ignores, ignores...), append(r.mistakes, bad...)
 		}

@@ -18,7 +18,7 @@ type planted struct {
 	Document string `yaml:"document"`
 	Says     string `yaml:"says"`
 	Manifest string `yaml:"manifest"`
-	// Lines are where the fault is, in the place of the mark "# fault".
+	// Lines are where the fault is, which the mark "# fault" shows.
 	Lines      []int  `yaml:"lines"`
 	Kubernetes string `yaml:"kubernetes"`
 	Windows    string `yaml:"windows"`
@@ -27,11 +27,11 @@ type planted struct {
 
 // missed are the planted faults that are not found, with the reason.
 var missed = map[string]string{
-	"taint-in-upper-case": "OpenShift gives its Windows nodes the taint os=Windows, so the spelling is no fault that breaks something; --profile all shows it",
+	"taint-in-upper-case": "OpenShift gives its Windows nodes the taint os=Windows, so the spelling breaks nothing; --profile all shows it",
 }
 
 // TestPlanted: of thirty faults at least twenty-eight are found where they are, with no flag
-// but those that the fault needs, and no miss is one that nobody knows of.
+// but those that the fault needs, and every miss is a known one.
 func TestPlanted(t *testing.T) {
 	text, err := os.ReadFile("testdata/planted.yaml")
 	if err != nil {

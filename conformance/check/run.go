@@ -91,7 +91,7 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	}
 	doc.Findings = append(doc.Findings, e.findings()...)
 	if n := manifest.ImagesOfSomeBuild(all); e.buildAssumed && n > 0 {
-		doc.NotExamined = append(doc.NotExamined, fmt.Sprintf("whether %d images that name a build of Windows fit the nodes: nobody says which Windows these have; name it with --windows", n))
+		doc.NotExamined = append(doc.NotExamined, fmt.Sprintf("whether %d images that name a build of Windows fit the nodes: the nodes' Windows is unknown; name it with --windows", n))
 	}
 	suppress(doc, ignores)
 	return doc, nil
@@ -233,7 +233,7 @@ type evaluation struct {
 	// answers keeps what rules found that is the same in every setting.
 	answers map[asked]*answer
 	memo    map[any]any
-	// buildAssumed is set when nobody said which Windows the nodes have.
+	// buildAssumed is set when the Windows of the nodes was not given.
 	buildAssumed bool
 }
 

@@ -119,7 +119,7 @@ func TestParseSuppression(t *testing.T) {
 }
 
 // TestBaseline: what an earlier run found is known wherever it moved; one more of the same
-// kind is new, and what is not found any more is counted.
+// kind is new, and what is no longer found is counted.
 func TestBaseline(t *testing.T) {
 	before := checked(t, Options{}, fmt.Sprintf(template, "", "", ""))
 	now := checked(t, Options{}, "# a new first line\n"+strings.Replace(fmt.Sprintf(template, "", "", ""), "  hostPID: true\n", "  shareProcessNamespace: true\n", 1))
@@ -147,7 +147,7 @@ func TestProfile(t *testing.T) {
 }
 
 // TestTemplates: a template is one mistake, which says what to do; a manifest with templates
-// in its texts is none.
+// in its texts is not a mistake.
 func TestTemplates(t *testing.T) {
 	chart := "{{- if .Values.enabled }}\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ include \"x\" . }}\n  labels:\n    {{- include \"labels\" . | nindent 4 }}\nspec:\n  replicas: {{ .Values.n }}\n  template:\n    spec:\n      {{- with .Values.sel }}\n      nodeSelector: {{ toYaml . | nindent 8 }}\n      {{- end }}\n{{- end }}\n"
 	doc := checked(t, Options{}, chart)
@@ -235,7 +235,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestAssumedWindows: nobody said which Windows the nodes have, so no image is held against
+// TestAssumedWindows: the Windows of the nodes was not given, so no image is held against
 // it; a pod that selects a build says it.
 func TestAssumedWindows(t *testing.T) {
 	pod := `apiVersion: v1

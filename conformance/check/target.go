@@ -104,7 +104,7 @@ func (c Choice) minors(l *claims.Ledger) ([]string, error) {
 	switch {
 	case c.Kubernetes == "all" || c.All && c.Kubernetes == "":
 		return slices.DeleteFunc(slices.Clone(all), func(m string) bool {
-			// 1.5 was alpha and nobody runs it, so all leaves it out unless it is named.
+			// 1.5 was alpha and is not in use, so all leaves it out unless it is named.
 			return len(pairs(l, m)) == 0 || m == "1.5" && c.Kubernetes == ""
 		}), nil
 	case c.Kubernetes == "":

@@ -18,7 +18,7 @@ func TestTargets(t *testing.T) {
 		{"the newest long-term release of a version", Choice{Kubernetes: "1.20"}, "Kubernetes 1.20, Windows Server 2019 (10.0.17763), l2bridge, kernelspace, docker"},
 		{"the newest version that lists a release", Choice{Windows: "1903"}, "Kubernetes 1.18, Windows Server, version 1903 (10.0.18362), l2bridge, kernelspace, docker"},
 		{"a build says its release", Choice{Kubernetes: "1.20", Windows: "10.0.17763.1432", Network: "overlay"}, "Kubernetes 1.20, Windows Server 2019 (10.0.17763.1432), overlay, kernelspace, docker"},
-		{"a pair that nobody lists", Choice{Kubernetes: "1.14", Windows: "1803"}, "Kubernetes 1.14, Windows Server, version 1803 (10.0.17134), l2bridge, kernelspace, docker"},
+		{"a pair that is not listed", Choice{Kubernetes: "1.14", Windows: "1803"}, "Kubernetes 1.14, Windows Server, version 1803 (10.0.17134), l2bridge, kernelspace, docker"},
 		{"a build of no release", Choice{Kubernetes: "1.5", Windows: "10.0.10586"}, "Kubernetes 1.5, Windows 10.0.10586, transparent, userspace, docker"},
 		{"the name of a design", Choice{Kubernetes: "1.20", Network: "overlay-flannel-vxlan"}, "Kubernetes 1.20, Windows Server 2019 (10.0.17763), overlay, flannel, kernelspace, docker"},
 		{"a runtime with its version", Choice{Kubernetes: "1.20", Runtime: "containerd@1.3.9"}, "Kubernetes 1.20, Windows Server 2019 (10.0.17763), l2bridge, kernelspace, containerd 1.3.9"},

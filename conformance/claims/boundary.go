@@ -13,7 +13,7 @@ import (
 // neighbours are conditions that differ from c by one step at one of its bounds: a number
 // that is one more or less, a digit of a pattern or the end of a range of digits, one of
 // several alternatives with a number left out, an end of the text that is not asked for. A
-// condition without a number has none.
+// condition without a number has no neighbours.
 func (c Condition) neighbours() []Condition {
 	var all []Condition
 	switch c.Op {

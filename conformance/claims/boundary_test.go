@@ -24,7 +24,7 @@ func TestValuesTellTheConditionFromItsNeighbours(t *testing.T) {
 		{`matches pause:1\.[0-3]\.`, []string{"pause:1.0.0", "pause:1.3.0"}, []string{"pause:1.4.0", "pause:0.1.0", "pause:2.1.0"}, ""},
 		{`matches pause:1\.[0-3]\.`, []string{"pause:1.0.0", "pause:1.3.0"}, []string{"pause:0.1.0", "pause:2.1.0"}, `0-4`},
 		{`matches /16$`, []string{"10.0.0.0/16"}, []string{"10.0.0.0/15", "10.0.0.0/17", "10.0.0.0/6", "10.0.0.0/26", "10.0.0.0/06"}, `/16(?:)`},
-		// Digits in words are no numbers, and neither is any digit.
+		// Digits in words are not numbers, and neither is any digit.
 		{`matches ^k8s\.gcr\.io/pause-amd64:[0-9]+$`, nil, nil, ""},
 		{"is 3", nil, nil, ""},
 	} {

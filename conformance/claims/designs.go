@@ -43,7 +43,7 @@ func ResultDesigns() []result.Design {
 	return all
 }
 
-// Lab is a lab that has what the designs lack and some claim needs. It is no design of the
+// Lab is a lab that has what the designs lack and some claim needs. It is not a design of the
 // documents: only checks that name it are tried there.
 type Lab struct {
 	// Name is the lab's name, Of the design that it is but for what it adds.

@@ -38,7 +38,7 @@ func (n *linter) spans(c *Claim, say func(pos, string, ...any)) []*span {
 				say(c.Sources[i].pos, "covers is %q; write a range of versions of Kubernetes that the place speaks of", covers)
 				continue
 			case v[0] >= s.first && v[len(v)-1] <= s.last:
-				say(c.Sources[i].pos, "covers %q is no more than the edition has, %s", covers, src.Version)
+				say(c.Sources[i].pos, "covers %q adds nothing to the edition's own range, %s", covers, src.Version)
 			}
 			s.first, s.last = min(s.first, v[0]), max(s.last, v[len(v)-1])
 		}
@@ -101,7 +101,7 @@ func versionsIn(rng string, last int) []int {
 // that is stated, and a position of a dispute cannot be about versions of which no source
 // of theirs speaks. A
 // claim with a source that has versions of its own, such as a plugin's, is not held, and
-// neither is a status that says that nobody says anything.
+// neither is a status that says that no source says anything.
 func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 	all := n.spans(c, say)
 	whole := span{1 << 30, -1}

@@ -226,8 +226,8 @@ func (c *Claim) CheckedBy() []string {
 
 // ChecksAt returns the checks with packets that apply in a setting, in the
 // order of the file. Those with an open range are tried in versions after the
-// claim's documents, too, and only observe there: nobody has read yet what to
-// expect.
+// claim's documents, too, and only observe there: what to expect has not been
+// read yet.
 func (c *Claim) ChecksAt(s result.Setting) []Check {
 	var checks []Check
 	for _, k := range c.Checks {

@@ -99,7 +99,7 @@ type names struct {
 	sources []source
 	sets    []designSet
 	// files are those that declare the sources and the sets; "" for a ledger
-	// that has none and uses those of the program.
+	// without its own, which uses those of the program.
 	sourcesFile, designsFile string
 	used                     map[string]bool
 }

@@ -109,8 +109,8 @@ func TestNamesAreReplaced(t *testing.T) {
 	}
 }
 
-// TestAfterTheDocuments: an open range goes on in versions whose documents nobody
-// has read: its rules apply, its checks with packets are tried and ask for nothing.
+// TestAfterTheDocuments: an open range goes on in versions whose documents were not
+// read: its rules apply, its checks with packets are tried and ask for nothing.
 func TestAfterTheDocuments(t *testing.T) {
 	const area = `area: example
 title: An example
@@ -145,7 +145,7 @@ claims:
 			t.Errorf("in %s there is a documented status: %v", kubernetes, ok)
 		}
 		if kubernetes == "1.36" && (says != saysSilent || basis != "") {
-			t.Errorf("the documents, which nobody read, say %q, %q", says, basis)
+			t.Errorf("the documents, which were not read, say %q, %q", says, basis)
 		}
 	}
 	if k := c.Checks[0]; k.Flow.SeenAs != "pod/client" || k.Expect == "" {
@@ -176,7 +176,7 @@ func TestNamesWithoutDeclarations(t *testing.T) {
 	}
 }
 
-// TestMistakesInNames: names that nobody declares or uses, and declarations that
+// TestMistakesInNames: names that are not declared or not used, and declarations that
 // cannot be meant, each with its place.
 func TestMistakesInNames(t *testing.T) {
 	edit := func(text string, oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(text) }
@@ -201,7 +201,7 @@ func TestMistakesInNames(t *testing.T) {
 			`area.yaml:13:9: claim open: designs: nothing is called "bridge"; did you mean "bridges"?`},
 		{"an unknown set leaves the declared one unused", "", "", edit(testArea, "[bridges,", "[bridge,"),
 			"designs.yaml:2:5: set bridges: no check or status names it; remove it"},
-		{"a source that nobody cites", testSources + "  - {id: idle, doc: x, version: \"1.5\"}\n", "", "",
+		{"a source without a citation", testSources + "  - {id: idle, doc: x, version: \"1.5\"}\n", "", "",
 			"sources.yaml:6:5: source idle: no claim cites it; remove it"},
 		{"a source that is declared twice", testSources + "  - {id: pages, doc: x, version: \"1.5\"}\n", "", "",
 			"sources.yaml:6:5: source pages: it is declared twice"},

@@ -42,7 +42,7 @@ func (c *Claim) DocumentedOn(what, seenAs string, targets []Target) Documented {
 		for _, k := range c.Checks {
 			carried := false
 			switch {
-			case k.Lab != "": // a cluster has not what that lab has
+			case k.Lab != "": // a cluster does not have what that lab has
 				continue
 			case k.String() != what, k.Flow != nil && k.Flow.SeenAs != seenAs:
 				continue

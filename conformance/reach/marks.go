@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A text about a pod names others by marks, so that it is written once: what stands for
+// A text about a pod names others by marks, so that it is written once: the name of
 // another pod depends on what is asked. A list of addresses with marks has an end and a
-// beginning, as its order is that of what stands there.
+// beginning, as its order is that of the pods in it.
 const (
 	markBegins = '\x01'
 	markEnds   = '\x02'
@@ -28,8 +28,8 @@ func (s *space) markOf(q *pod, address int) string {
 	return string(markBegins) + strconv.Itoa(q.mark) + "." + strconv.Itoa(address) + string(markEnds)
 }
 
-// marks puts what item returns in the place of each pod in a text: it gets the pod, and which of its
-// addresses it is with what stands behind it in its word. list joins the words of a list.
+// marks replaces each pod in a text by what item returns: item gets the pod, and which of its
+// addresses it is with the rest of the word. list joins the words of a list.
 func (s *space) marks(text string, item func(q *pod, behind string) string, list func(items []string) string) string {
 	if !isMarked(text) {
 		return text

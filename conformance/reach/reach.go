@@ -1,10 +1,10 @@
 // Package reach answers who reaches whom on which port in a cluster of a lab, and what
-// another version or policy would change of that. It puts pods that are equal but for their
-// names and addresses into one class, sends one flow for each pair of classes and each way in
-// which they can lie to each other, and that answer is the answer of all such pairs.
+// another version or policy would change of that. It puts pods that differ only in their
+// names and addresses into one class and sends one flow for each pair of classes and each
+// placement (on one node, on two); its answer holds for all such pairs.
 //
-// It must not know what any device does with a packet: what is equal follows from what the
-// plan says and what was compiled, and every verdict is that of a trace.
+// It must not know what any device does with a packet: whether pods are equal follows from the
+// plan and the compiled rules, and every verdict comes from a trace.
 package reach
 
 import (
@@ -224,7 +224,7 @@ func filterOf(flag string, patterns []string, v *view) (filter, error) {
 			}
 		}
 		if !found {
-			errs = append(errs, BadPattern{fmt.Errorf("%s %s: the lab has nothing of that name; it has for example %s", flag, text, strings.Join(v.refs[:min(5, len(v.refs))], ", "))})
+			errs = append(errs, BadPattern{fmt.Errorf("%s %s: nothing in the lab has that name; it has for example %s", flag, text, strings.Join(v.refs[:min(5, len(v.refs))], ", "))})
 		}
 	}
 	return func(e *end) bool { return chosen[e.ref] }, errors.Join(errs...)
@@ -285,7 +285,7 @@ func parsePort(text string) (port, error) {
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || n == 0 || protocol != "tcp" && protocol != "udp" {
-		return port{}, fmt.Errorf("%q is no port; write 80, tcp/80 or udp/53", text)
+		return port{}, fmt.Errorf("%q is not a port; write 80, tcp/80 or udp/53", text)
 	}
 	return port{protocol, uint16(n)}, nil
 }

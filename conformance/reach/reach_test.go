@@ -218,7 +218,7 @@ func TestFewFlowsAreSentEach(t *testing.T) {
 		}
 	}
 	if _, err := (Options{From: []string{"pod/nobody"}, To: pods[:1]}).asksForFew(viewWithoutClasses(c)); err == nil {
-		t.Error("a pattern that chooses nothing is no mistake")
+		t.Error("a pattern that chooses nothing is accepted")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Pods of different classes share answers where all that tells the classes apart are ACLs of
 // NetworkPolicies that say nothing of each other. The packets of a flow between two pods have, at
-// either one's endpoint, the address of the other one or one that is no pod's (of a node that
+// either one's endpoint, the address of the other one or one that is not a pod's (of a node that
 // translated it, or of a router that refuses it). So an ACL in which other pods stand, each by its
 // address, is met by none of them, and the flow ends as it would without that ACL.
 //
@@ -280,7 +280,7 @@ func (v *view) names(g *group) []int32 {
 	return v.buf
 }
 
-// equalityPattern says which of some names are the same, and which are none.
+// equalityPattern says which of some names are the same, and which do not occur.
 func (s *space) equalityPattern(names []int32) string {
 	is := make([]byte, 0, 2*len(names))
 	for i, n := range names {

@@ -308,7 +308,7 @@ func (s *space) describe() {
 	}
 }
 
-// owns reports whether a pod's addresses are nobody else's.
+// owns reports whether a pod's addresses belong to it alone.
 func (s *space) owns(p *pod) bool {
 	return !slices.ContainsFunc(p.addrs, func(a netip.Addr) bool { return s.owners[a] != p })
 }
@@ -404,7 +404,7 @@ func writeText(b *strings.Builder, own *names, v any) {
 func (s *space) nodeText(n *plan.Node) string {
 	x := s.nodes[n.Kube.Name]
 	if n.Dump != nil {
-		return "a dump of " + n.Kube.Name // nobody else's
+		return "a dump of " + n.Kube.Name // it belongs to one node only
 	}
 	addrs := slices.DeleteFunc([]netip.Addr{n.Kube.Address, n.Kube.Address6}, func(a netip.Addr) bool { return !a.IsValid() })
 	own := names{words: nodeWords(n), prefixes: nodePrefixes(n), addr: func(a netip.Addr) string { return nodeAddr(n, a) }}

@@ -21,7 +21,7 @@ type end struct {
 	ref, namespace, name string
 	// node is where it is, "" outside the cluster; system that node's build, or "linux".
 	node, system string
-	// key is equal for ends that are equal but for their names and addresses.
+	// key is equal for ends that differ only in their names and addresses.
 	key    string
 	listen []labfile.ListenPort
 	// why says why no flow is sent to it where it listens nowhere.
@@ -63,7 +63,7 @@ func look(c *lab.Cluster) *view {
 	return newView(c, s)
 }
 
-// viewWithoutClasses is a cluster of which nobody asked which ends are equal: each equals itself only.
+// viewWithoutClasses is a cluster without classes: each end equals itself only.
 func viewWithoutClasses(c *lab.Cluster) *view { return newView(c, nil) }
 
 func newView(c *lab.Cluster, s *space) *view {

@@ -100,7 +100,7 @@ func (w *walk) value(v reflect.Value) {
 	case reflect.String:
 		w.leaf(w.path, v.String())
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		// Nobody can look into it, so that it equals nothing but itself.
+		// Its inside is not accessible, so it equals nothing but itself.
 		if !v.IsNil() {
 			w.leaf(w.path, fmt.Sprintf("%s at %x", v.Type(), v.Pointer()))
 		}
@@ -171,12 +171,12 @@ func (n *names) prefix(p netip.Prefix) string {
 	return n.addr(p.Addr()) + "/" + strconv.Itoa(p.Bits())
 }
 
-// text replaces whole words of a text: letters, digits, and what stands between them in
+// text replaces whole words of a text: letters, digits, and the characters between them in
 // names and addresses. The addresses of a list are put into order: the order in which HNS has them
 // is that of the addresses.
 func (n *names) text(s string) string {
 	if strings.ContainsAny(s, marks) {
-		s = strconv.Quote(s) // nobody's name has such characters, and they are marks here
+		s = strconv.Quote(s) // names do not have such characters, and they are marks here
 	}
 	b := make([]byte, 0, len(s)+len(s)/4)
 	var list []string
@@ -229,7 +229,7 @@ func inWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '.' || c == ':' || c == '_' || c == '/'
 }
 
-// word is what stands for a word, and whether it is an address or a prefix.
+// word returns the replacement of a word, and whether it is an address or a prefix.
 func (n *names) word(s string) (string, bool) {
 	if own, ok := n.words[s]; ok {
 		return own, false

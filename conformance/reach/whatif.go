@@ -19,7 +19,7 @@ import (
 )
 
 // Compare asks two clusters the same and says what changes, grouped by the step at which the
-// flows part. edited says that b is no lab that a command could trace.
+// flows part. edited says that b is not a lab that a command could trace.
 func Compare(ctx context.Context, a, b *lab.Cluster, edited bool, o Options) (*doc.Change, error) {
 	va, vb := look(a), look(b)
 	q, err := ask(o, va, vb)
@@ -108,7 +108,7 @@ func seenAs(c *lab.Cluster, t *trace.Trace, src string) string {
 	return "another address"
 }
 
-// missingEnds lists the ends that one cluster has and the other has not.
+// missingEnds lists the ends that only the first cluster has.
 func missingEnds(a, b *view) []string {
 	var all []string
 	for _, ref := range a.refs {
@@ -176,7 +176,7 @@ func keys[T interface{ Key() string }](list []T) []string {
 	return all
 }
 
-// missing are the words of a that b has not; both are sorted.
+// missing are the words of a that b does not have; both are sorted.
 func missing(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { _, ok := slices.BinarySearch(b, s); return ok })
 }

@@ -74,7 +74,7 @@ func TestDocumentedChanges(t *testing.T) {
 			{diff.Verdict, "dropped", "varies", "no-load-balancer", "hns.lb-dsr-client", "pod/win-webserver"},
 			{diff.Reason, "dropped", "dropped", "no-load-balancer", "", ""}}},
 		// Windows Server 2022 broke node ports to Windows backends on overlays, and no source
-		// names the update that mends it.
+		// names the update that fixes it.
 		{"20348.2762 to 20348.350", overlay, set("1.36", "10.0.20348.2762"), set("1.36", "10.0.20348.350"),
 			[]group{{diff.Stopped, "delivered", "varies", "open-question", "windows.quirk.nodeport-fails-on-overlay", " through node/"}}},
 		{"20348 to 26100", l2bridge, set("1.36", "10.0.20348.2762"), set("1.36", "10.0.26100.1"), nil},

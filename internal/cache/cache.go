@@ -1,5 +1,5 @@
-// Package cache keeps what is slow to make, by what it is made from. It must not know
-// what that is.
+// Package cache keeps what is slow to make, under a key of its inputs. It must not know
+// what it keeps.
 package cache
 
 import (
@@ -102,10 +102,10 @@ func touch(dir string) bool {
 	return true
 }
 
-// unused is how long an entry is kept that nobody asks for.
+// unused is how long an entry is kept that is not asked for.
 const unused = 30 * 24 * time.Hour
 
-// RemoveUnused removes what nobody has used for a long time: entries of older sources,
+// RemoveUnused removes what was not used for a long time: entries of older sources,
 // and the remains of attempts that were killed.
 func RemoveUnused(group string) {
 	root, err := Dir()

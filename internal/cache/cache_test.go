@@ -63,7 +63,7 @@ func TestCacheFailure(t *testing.T) {
 		t.Errorf("%v, %v", made, err)
 	}
 
-	// What nobody has used for long is forgotten, what is in use is not.
+	// What was not used for long is forgotten, what is in use is not.
 	old := filepath.Join(root, "g", ".making-old")
 	if err := os.Mkdir(old, 0o755); err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func (r *Reader) interfaceKnown(i int) bool {
 }
 
 // ticks is how many units of an interface's time a second has; 0 where the interface has
-// an offset, a unit that is no power of ten, one shorter than a nanosecond, or no frames
+// an offset, a unit that is not a power of ten, one shorter than a nanosecond, or no frames
 // of Ethernet.
 func ticks(f *pcapgo.NgInterface) uint64 {
 	res := f.TimestampResolution

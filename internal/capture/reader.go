@@ -29,16 +29,16 @@ const (
 type Info struct {
 	// Number counts the packets of the file from 1.
 	Number int
-	// Time is zero where the file has none (pcapng simple packet blocks).
+	// Time is zero where the file has no time (pcapng simple packet blocks).
 	Time time.Time
 	// Length is the packet's length on the wire in bytes. It exceeds the length
 	// of the data where the capture cut packets short.
 	Length int
-	// Name is the interface's; "" where the file has none (a pcap file never has one).
+	// Name is the interface's; "" where the file has no name (a pcap file never has one).
 	Name string
 	// Comment holds the packet's comments, one on each line.
 	Comment string
-	// ID is the packet's own, the same wherever it was seen, 0 where the file has none: etl2pcapng
+	// ID is the packet's own, the same wherever it was seen, 0 where the file has no ID: etl2pcapng
 	// writes the group of pktmon as epb_packetid.
 	ID uint64
 	// Dropped says that the packet was dropped where it was seen: etl2pcapng writes that as

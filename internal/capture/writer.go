@@ -74,10 +74,10 @@ func cut(s string) string {
 }
 
 // Comment is a comment as a file has it, made once for all packets that get it. The
-// zero Comment is none.
+// zero Comment writes no comment.
 type Comment struct{ options []byte }
 
-// NewComment makes a comment. One longer than 65535 bytes is cut; "" is none.
+// NewComment makes a comment. One longer than 65535 bytes is cut; "" gives the zero Comment.
 func NewComment(text string) Comment {
 	if text == "" {
 		return Comment{}

@@ -1,5 +1,5 @@
-// Package ctxio lets reading end with a context: standard input and pipes may block for
-// as long as nobody writes. It must not know what is read.
+// Package ctxio lets reading end with a context: standard input and pipes may block until
+// something is written. It must not know what is read.
 package ctxio
 
 import (

@@ -1,4 +1,4 @@
-// Package products has the names that people use for what the ledger knows by number: releases
+// Package products maps the names that people use to what the ledger knows by number: releases
 // of Windows Server beside their builds, and distributions of Kubernetes beside the network
 // plugin of their Windows nodes. It is data with sources, and must not know a claim's content.
 package products

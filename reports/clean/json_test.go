@@ -27,7 +27,7 @@ func FuzzJSONIsTheReference(f *testing.F) {
 				t.Errorf("of %q: %q, by the reference %q", b, got, want)
 			}
 			if !json.Valid(got) {
-				t.Errorf("of %q: %q is no JSON", b, got)
+				t.Errorf("of %q: %q is not JSON", b, got)
 			}
 		}
 	})

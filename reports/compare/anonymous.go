@@ -15,8 +15,8 @@ import (
 // places. Addresses keep their structure: two that share their first n bits still do, and no
 // more, so prefixes stay prefixes (Xu, Fan, Ammar, Moon: Prefix-preserving IP address
 // anonymization, ICNP 2002). Ports, protocols, and the words of which VFP makes names of layers,
-// groups, rules and conditions stay; all other words become x1, x2, ... Without the key nobody
-// gets the addresses back; two documents with the same key have the same ones.
+// groups, rules and conditions stay; all other words become x1, x2, ... Without the key
+// the addresses cannot be restored; two documents with the same key get the same ones.
 //
 // The first 16 bits of IPv6 addresses stay, and so do multicast, loopback and the unspecified
 // address.
@@ -93,11 +93,11 @@ var (
 	foreignType = reflect.TypeFor[Foreign]()
 )
 
-// anonymizer has what stands for what.
+// anonymizer maps names, words and addresses to their replacements.
 type anonymizer struct {
 	key                [32]byte
 	names, words, macs map[string]string
-	// given are the addresses of the document, done what stands for them with the key.
+	// given are the addresses of the document, done their replacements under the key.
 	given map[netip.Addr]bool
 	done  map[netip.Addr]netip.Addr
 	// never are the words of names, in upper case.
@@ -183,7 +183,7 @@ func (a *anonymizer) ref(kind, name string) string {
 	return kind + "/" + strings.Join(parts, "/")
 }
 
-// number is what stands for a text: a prefix and the next number.
+// number is the replacement for a text: a prefix and the next number.
 func number(m map[string]string, s, prefix string) string {
 	if m[s] == "" {
 		m[s] = prefix + strconv.Itoa(len(m)+1)
@@ -249,7 +249,7 @@ func kept(x netip.Addr) bool {
 	return x.IsUnspecified() || x.IsLoopback() || x.IsMulticast() || x == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// address is what stands for an address. Each bit is turned or not by the bits before it.
+// address is the replacement for an address. Each bit is turned or not by the bits before it.
 func (a *anonymizer) address(x netip.Addr) netip.Addr {
 	x = x.Unmap().WithZone("")
 	if kept(x) {

@@ -1,9 +1,9 @@
 // Package compare is the document that says what a node did and what the model does with the
-// same state, and its forms: text and JSON. Without the names and addresses in it
-// ([Document.Anonymous]) somebody can send it to others.
+// same state, as text and JSON. [Document.Anonymous] replaces names and addresses, so that the
+// document can be sent to others.
 //
-// It must not know how either was found. What came from outside has a type of its own
-// ([Name], [Ref], [Addr], [Foreign]), so that nothing of it is left in by mistake.
+// It must not know how either was found. Values from outside have types of their own
+// ([Name], [Ref], [Addr], [Foreign]), so that none of them is left in by mistake.
 package compare
 
 import (
@@ -126,12 +126,12 @@ type Rule struct {
 
 // The results of a flow.
 const (
-	// Agrees: the model has a way on which everything was seen.
+	// Agrees: one path of the model has everything that was seen.
 	Agrees = "agrees"
-	// Differs: it has none.
+	// Differs: no path of the model has everything that was seen.
 	Differs = "differs"
-	// Beyond: it ends on a way that agrees where the model does not know what happens, and more
-	// was seen.
+	// Beyond: a path agrees up to where the model does not know what happens, and more was
+	// seen after that.
 	Beyond = "beyond-the-model"
 	// NotCompared: the flow could not be sent through the model, or not enough of it was seen.
 	NotCompared = "not-compared"

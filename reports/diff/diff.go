@@ -90,14 +90,14 @@ var kinds = []Kind{Differs, Stopped, Agrees, Works, Checked, Verdict, Reason, Ex
 
 // says has each kind in a few words.
 var says = map[Kind]string{
-	Differs:  "not as expected any more",
-	Stopped:  "not delivered any more",
+	Differs:  "no longer as expected",
+	Stopped:  "no longer delivered",
 	Agrees:   "as expected now",
 	Works:    "delivered now",
 	Checked:  "reached by a packet on one side only",
 	Verdict:  "another verdict",
 	Reason:   "the same verdict for another reason",
-	Expected: "the same outcome, and documents say something else",
+	Expected: "the same outcome, but the documents say something else",
 }
 
 // Says is the kind in a few words.
@@ -406,9 +406,9 @@ func ParseSelector(text string) (Selector, error) {
 		k, v, ok := strings.Cut(strings.TrimSpace(part), "=")
 		switch {
 		case !ok || v == "":
-			errs = append(errs, fmt.Errorf("%q is no attribute and value; write for example kubernetes=1.20", part))
+			errs = append(errs, fmt.Errorf("%q is not an attribute with a value; write for example kubernetes=1.20", part))
 		case attributes[k] == nil:
-			errs = append(errs, fmt.Errorf("%q is no attribute of a setting; there are build, design, kubernetes, network, plugin, proxy and setting", k))
+			errs = append(errs, fmt.Errorf("%q is not an attribute of a setting; there are build, design, kubernetes, network, plugin, proxy and setting", k))
 		case sel[k] != "":
 			errs = append(errs, fmt.Errorf("%s is asked for twice", k))
 		default:
@@ -562,7 +562,7 @@ func closest(design string, xs, ys []*result.Setting) (best pair, err error) {
 		}
 	}
 	if several {
-		return best, fmt.Errorf("%s has %s on one side and %s on the other, and no two of them have more in common than others: select by build or proxy, too", design, names(xs), names(ys))
+		return best, fmt.Errorf("%s has %s on one side and %s on the other, and no two of them have more in common than the others: also select by build or proxy", design, names(xs), names(ys))
 	}
 	return best, nil
 }

@@ -116,7 +116,7 @@ func TestPairs(t *testing.T) {
 		{"build=10.0.17763", "build=10.0.19041", "d/1.20-17763.1 > d/1.20-19041.1"},
 		{"design=e", "design=f", "error: no design has settings on both sides: --from finds e/1.20-17763.1, --to f/1.37-20348.1"},
 		{"kubernetes=1.3", "kubernetes=1.37", "error: --from: no setting has kubernetes=1.3 (there are: 1.20, 1.37, 1.5)"},
-		{"design=d,kubernetes=1.20", "design=d,kubernetes=1.20", "error: d has d/1.20-17763.1, d/1.20-19041.1 on one side and d/1.20-17763.1, d/1.20-19041.1 on the other, and no two of them have more in common than others: select by build or proxy, too"},
+		{"design=d,kubernetes=1.20", "design=d,kubernetes=1.20", "error: d has d/1.20-17763.1, d/1.20-19041.1 on one side and d/1.20-17763.1, d/1.20-19041.1 on the other, and no two of them have more in common than the others: also select by build or proxy"},
 	} {
 		d := document(t, all, nil)
 		var o Options

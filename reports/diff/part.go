@@ -78,9 +78,9 @@ func step(s *trace.Step) *Step {
 		Rule: strings.TrimSpace(s.Layer + " " + s.Rule), From: s.From.String(), Fact: s.Evidence}
 }
 
-// Parting is where two traces of one flow go different ways: the first step of each that
-// the other has not, nil where that one has ended; and what kind of steps they are, which
-// is the same for flows that part for one cause.
+// Parting is where two traces of one flow diverge: the first step of each that the other
+// does not have, nil where that trace has ended, and the kind of these steps, which is the
+// same for flows that diverge for the same cause.
 type Parting struct {
 	A, B  *trace.Step
 	Cause string

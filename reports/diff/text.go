@@ -32,7 +32,7 @@ func WriteText(w io.Writer, r *Report, limit int) error {
 	}{{"A", r.A}, {"B", r.B}} {
 		p("%-10s%s  (%s)", side.name, side.Name, side.Origin())
 		if side.NoTraces != "" {
-			p("          without its traces no causes can be told: %s", side.NoTraces)
+			p("          causes are unknown without its traces: %s", side.NoTraces)
 		}
 	}
 	for _, s := range r.Pairs() {
@@ -105,7 +105,7 @@ func WriteMarkdown(w io.Writer, r *Report, limit int) error {
 	for _, side := range []Side{r.A, r.B} {
 		if side.NoTraces != "" {
 			p("")
-			p("Without the traces of %s no causes can be told: %s.", code(side.Name), md(side.NoTraces))
+			p("Causes are unknown without the traces of %s: %s.", code(side.Name), md(side.NoTraces))
 		}
 	}
 	if pairs := r.Pairs(); len(pairs) > 0 {
@@ -132,7 +132,7 @@ func WriteMarkdown(w io.Writer, r *Report, limit int) error {
 			o    Outcome
 		}{{"A", g.StepA, g.A}, {"B", g.StepB, g.B}} {
 			if side.step != nil {
-				p("- %s goes another way at %s", side.name, code(side.step.says()))
+				p("- the path of %s differs at %s", side.name, code(side.step.says()))
 			}
 			if g.Kind == Expected {
 				continue
@@ -176,7 +176,7 @@ func (r *Report) Counts() string {
 		s += fmt.Sprintf(", %d changed, in %s", r.Changed, plural(groups, "group", "groups"))
 	}
 	if r.ExpectedElse > 0 {
-		s += fmt.Sprintf("; of %d others the documents say something else", r.ExpectedElse)
+		s += fmt.Sprintf("; for %d others the documents say something else", r.ExpectedElse)
 	}
 	if n := len(r.OnlyA); n > 0 {
 		s += fmt.Sprintf("; %d only in A", n)

@@ -15,7 +15,7 @@ type Baseline struct {
 	Gone  int `json:"gone"`
 }
 
-// Suppressed is a finding that somebody said to ignore.
+// Suppressed is a finding that the user chose to ignore.
 type Suppressed struct {
 	Finding Finding `json:"finding"`
 	// Reason is theirs. By is "comment", "annotation" or "flag", At the place: "pod.yaml:7".
@@ -31,10 +31,10 @@ func Read(r io.Reader) (*Document, error) {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it is empty")
 		}
-		return nil, fmt.Errorf("these are no findings: %w; make them with -o json", err)
+		return nil, fmt.Errorf("this is not a file of findings: %w; make one with -o json", err)
 	}
 	if d.Schema != Schema {
-		return nil, fmt.Errorf("these are no findings: the schema is %q, and that of findings %q; make them with -o json", d.Schema, Schema)
+		return nil, fmt.Errorf("this is not a file of findings: its schema is %q, not %q; make one with -o json", d.Schema, Schema)
 	}
 	return &d, nil
 }

@@ -35,7 +35,7 @@ type Document struct {
 	// NotUnderstood names the files that were not understood, with the reason (doctor):
 	// "winevt/System.evtx: binary".
 	NotUnderstood []string `json:"notUnderstood,omitempty"`
-	// Suppressed are findings that somebody said to ignore, with the reason. NeedlessIgnores
+	// Suppressed are findings that the user chose to ignore, with the reason. NeedlessIgnores
 	// names what says so of nothing: "pod.yaml:7: storage-no-subpath".
 	Suppressed      []Suppressed `json:"suppressed,omitempty"`
 	NeedlessIgnores []string     `json:"needlessIgnores,omitempty"`

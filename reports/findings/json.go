@@ -46,8 +46,8 @@ func JSON(w io.Writer, doc *Document) error {
 }
 
 // visible writes characters that act on a display without being seen as
-// escapes. They can only be inside of strings: JSON has none of them
-// elsewhere but the line feeds of the indentation.
+// escapes. They can only be inside of strings: elsewhere JSON has only
+// the line feeds of the indentation.
 func visible(b []byte) []byte {
 	hidden := func(r rune) bool { return r >= 0x7f && clean.Hidden(r) }
 	if bytes.IndexFunc(b, hidden) < 0 {

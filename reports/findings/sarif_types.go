@@ -179,7 +179,7 @@ type (
 // MarshalJSON writes true.
 func (yes) MarshalJSON() ([]byte, error) { return []byte("true"), nil }
 
-// unset is an index or a rank that nobody has set: -1 in SARIF.
+// unset is an index or a rank that was not set: -1 in SARIF.
 type unset struct{}
 
 // MarshalJSON writes -1.

@@ -44,9 +44,9 @@ func TestTaken(t *testing.T) {
 	want := `pod.yaml: nothing found
 interrupted: checked in 2 of 3 settings
 5 remarks that break or change nothing are not shown (2 b, 1 a, 1 c, ...); --profile all shows them
-1 finding is to be ignored, as somebody said with a reason; -o json has them
+1 finding is suppressed with a reason; -o json has them
         pod.yaml:9: a: there is nothing to ignore
-1 finding is known from the baseline, 2 of it not found any more
+1 finding is known from the baseline, 2 of its findings no longer found
 `
 	if got := text.String(); got != want {
 		t.Errorf("printed is\n%s\nwant\n%s", got, want)

@@ -67,7 +67,7 @@ func ranges(versions []string) string {
 }
 
 // follows reports whether b is the minor version after a: between 1.5 and 1.14
-// there are others, which nobody asked about.
+// there are others, which were not asked for.
 func follows(a, b string) bool {
 	majorA, minorA, okA := strings.Cut(a, ".")
 	majorB, minorB, okB := strings.Cut(b, ".")

@@ -258,13 +258,13 @@ func (p *printer) taken() {
 		fmt.Fprintf(p.w, "%s not shown (%s); --profile all shows them\n", plural(n, "remark that breaks or changes nothing is", "remarks that break or change nothing are"), strings.Join(words, ", "))
 	}
 	if n := len(d.Suppressed); n > 0 {
-		fmt.Fprintf(p.w, "%s to be ignored, as somebody said with a reason; -o json has them\n", plural(n, "finding is", "findings are"))
+		fmt.Fprintf(p.w, "%s suppressed with a reason; -o json has them\n", plural(n, "finding is", "findings are"))
 	}
 	for _, s := range d.NeedlessIgnores {
 		fmt.Fprintf(p.w, "        %s: there is nothing to ignore\n", clean.Line(s))
 	}
 	if b := d.Baseline; b != nil {
-		fmt.Fprintf(p.w, "%s known from the baseline, %d of it not found any more\n", plural(b.Known, "finding is", "findings are"), b.Gone)
+		fmt.Fprintf(p.w, "%s known from the baseline, %d of its findings no longer found\n", plural(b.Known, "finding is", "findings are"), b.Gone)
 	}
 }
 

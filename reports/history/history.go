@@ -1,5 +1,5 @@
-// Package history keeps the results of runs in a folder, a file for each, and says how
-// they went on from one to the next. It reads and writes result documents only; it must
+// Package history keeps the results of runs in a folder, a file for each, and says what
+// changed from one run to the next. It reads and writes result documents only; it must
 // not know how they came about.
 package history
 

@@ -41,7 +41,7 @@ func (c *cluster) apart(cell *result.Cell) {
 	}
 }
 
-// clusters lists the clusters of a run, so that nobody takes a simulated one for a real
+// clusters lists the clusters of a run, so that a simulated one is not taken for a real
 // one.
 func (v *view) clusters(doc *result.Document) {
 	for i := range doc.Settings {

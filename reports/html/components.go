@@ -88,5 +88,5 @@ func (r *real) Says() string {
 		return "The models did not run beside them."
 	}
 	return fmt.Sprintf("%d %s another verdict than with the models, %d %s.", r.Apart, plural(r.Apart, "cell has", "cells have"),
-		r.ObjectsApart, plural(r.ObjectsApart, "field of HNS objects is another one", "fields of HNS objects are other ones"))
+		r.ObjectsApart, plural(r.ObjectsApart, "field of HNS objects differs", "fields of HNS objects differ"))
 }

@@ -1,6 +1,6 @@
 // The page of a comparison of two runs.
 const report = index.report;
-const side = (name, s, origin) => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, s.name), h("small", {}, " " + origin), s.noTraces && h("p", {class: "notice"}, "Without its traces no causes can be told: " + s.noTraces + ".")));
+const side = (name, s, origin) => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, s.name), h("small", {}, " " + origin), s.noTraces && h("p", {class: "notice"}, "Causes are unknown without its traces: " + s.noTraces + ".")));
 const checkWords = c => [h("b", {}, c.claim ? c.title || c.claim : c.flow), " ", h("small", {}, [c.claim || c.lab, c.settingA && c.settingA + (c.settingB ? " > " + c.settingB : ""), c.what, c.level !== "model" && c.level].filter(Boolean).join(" · "))];
 const stepWords = s => s ? ["step " + s.n + ", " + s.place + ": " + s.text, s.rule && h("code", {}, s.rule), s.from && h("small", {}, " from " + s.from)] : "its trace has ended";
 

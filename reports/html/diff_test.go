@@ -85,9 +85,9 @@ func TestDiffPageWithoutTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	dom := open(t, page, "")
-	want(t, dom, "Without its traces no causes can be told: traces.zip is not beside results.json")
+	want(t, dom, "Causes are unknown without its traces: traces.zip is not beside results.json")
 	if strings.Contains(dom, "both traces") {
-		t.Error("it offers traces that it has not")
+		t.Error("it offers traces that it does not have")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestChanges(t *testing.T) {
 		{File: "b.json", Date: "2026-11-23T02:00:00Z", Tool: "winlab (devel)", Outcomes: map[string]int{"agrees": 176, "differs": 14}, Changed: &one}}
 	result.Summarise(doc)
 	dom := open(t, []byte(report(t, doc)), "")
-	want(t, dom, "What changed", "since before", "1</b> of ", "not as expected any more: delivered &gt; dropped acl-block, in 1 check", "The last 2 runs, the newest first", "2026-11-23T02:00:00Z (this one)", "first run", "≠ 14")
+	want(t, dom, "What changed", "since before", "1</b> of ", "no longer as expected: delivered &gt; dropped acl-block, in 1 check", "The last 2 runs, the newest first", "2026-11-23T02:00:00Z (this one)", "first run", "≠ 14")
 	claim := doc.Since.Groups[0].Claims[0]
 	want(t, dom, `<a href="#claim=`+claim+`">`)
 	if b, err := json.Marshal(doc.Since); err != nil || !strings.Contains(string(b), claim) {

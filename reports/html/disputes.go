@@ -96,7 +96,7 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 		if len(d.Sides) == 0 && len(d.Statics) == 0 {
 			d.Why = clean.Line(cl.Unchecked)
 			if d.Why == "" {
-				d.Why = "no setting of this run is one in which it is disputed"
+				d.Why = "it is not disputed in any setting of this run"
 			}
 		}
 		v.Disputes = append(v.Disputes, d)

@@ -183,7 +183,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A path of many cards that is no loop is cut in the middle, and says so.
+// A path of many cards that is not a loop is cut in the middle, and says so.
 func TestLongPathsAreCutButSaySo(t *testing.T) {
 	p := &trace.Path{Verdict: trace.Looped, Reason: trace.TTLExceeded}
 	for i := range 128 {

@@ -17,7 +17,7 @@ import (
 	"github.com/winlab-dev/winlab/reports/result/resulttest"
 )
 
-// frames are those of the sample, and some that it has not.
+// frames are those of the sample, and some that it does not have.
 func frames(t *testing.T) [][]byte {
 	t.Helper()
 	var all [][]byte

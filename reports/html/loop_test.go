@@ -48,7 +48,7 @@ func TestALoopIsFolded(t *testing.T) {
 		}
 	}
 	if got[0].Turn == nil || got[2].Turn != nil {
-		t.Error("60 turns are a loop, and two are none")
+		t.Error("60 turns are a loop, and two are not")
 	}
 	if many, few := strings.Count(got[0].SVG, "data-n="), strings.Count(got[1].SVG, "data-n="); many != few {
 		t.Errorf("%d drawn steps with 60 turns, %d with 3", many, few)

@@ -233,7 +233,7 @@ func TestRealComponentsAreShown(t *testing.T) {
 	if first.Apart != 1 || len(first.Lines) != 1 || first.Checks == 0 || first.Objects == 0 || v.Real.Rows[1].Apart != 0 {
 		t.Errorf("first %+v, second %+v", first, v.Real.Rows[1])
 	}
-	if got := v.Real.Says(); got != "1 cell has another verdict than with the models, 1 field of HNS objects is another one." {
+	if got := v.Real.Says(); got != "1 cell has another verdict than with the models, 1 field of HNS objects differs." {
 		t.Error(got)
 	}
 	page, err := Report(doc)

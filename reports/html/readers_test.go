@@ -538,7 +538,7 @@ func TestPluginAuthor(t *testing.T) {
 	}
 	for _, width := range []int64{390, 1280} {
 		reader := readPage(t, func() (string, error) { return file, nil }, "", width)
-		reader.sees("#main", "changed", conf, "not as expected any more", "OutBoundNAT", "flannel-host-gw.conf:")
+		reader.sees("#main", "changed", conf, "no longer as expected", "OutBoundNAT", "flannel-host-gw.conf:")
 		reader.click("#g1 details.fold summary")
 		reader.sees("#g1 .traces", "parts here")
 		if wide := reader.eval("document.documentElement.scrollWidth > innerWidth"); wide != "false" {

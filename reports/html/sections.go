@@ -62,7 +62,7 @@ func (v *view) tiles(doc *result.Document) {
 	}
 	for _, t := range []tile{
 		{ID: result.Differs, Label: "differ", Do: "Open each one: the documents, the model or our reading is wrong."},
-		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Mend the lab or the claim."},
+		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Fix the lab or the claim."},
 		{ID: result.Disputed, Label: "differ, another source agrees", Do: "The model does not do what one document says and does what another one says. A real node decides."},
 		{ID: result.Unknown, Label: "unknown", Do: "The model does not know, and names the missing fact. Evidence is welcome."},
 		{ID: result.NotChecked, Label: "not reached", Do: "No packet reached what the claim is about. Each says why."},

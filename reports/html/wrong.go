@@ -16,11 +16,11 @@ type wrong struct {
 	// Place is the sentence, Also are other places of the same claim that say the same.
 	Place result.Source
 	Also  []result.Source
-	// Living is set when the document still covers new versions, so that it can be mended.
+	// Living is set when the document still covers new versions, so that it can be fixed.
 	Living  bool
 	Counter []result.Source
 	Claims  []wrongClaim
-	// Edit is what we would propose; "" when nobody has written it yet.
+	// Edit is what we would propose; "" when it is not written yet.
 	Edit string
 }
 

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// Suites is a whole document. Write counts; nobody else fills in the numbers.
+// Suites is a whole document. Write fills in the numbers; callers leave them out.
 type Suites struct {
 	XMLName xml.Name `xml:"testsuites"`
 	Name    string   `xml:"name,attr"`

@@ -102,7 +102,7 @@ type Flow struct {
 	Protocol string `json:"protocol"`
 	Port     uint16 `json:"port,omitempty"`
 	Pairs    int    `json:"pairs"`
-	// CommandA and CommandB trace one of them; CommandB is "" where B is no lab of its own.
+	// CommandA and CommandB trace one of them; CommandB is "" where B is not a lab of its own.
 	CommandA string `json:"commandA"`
 	CommandB string `json:"commandB,omitempty"`
 }
@@ -139,8 +139,8 @@ func (g *Group) head() string {
 	return fmt.Sprintf("%s: %s > %s, in %s", g.says(), g.A.head(), g.B.head(), count(g.Pairs, "flow"))
 }
 
-// says is the kind in a few words. A flow that depends on something, or of which nobody
-// knows, is not one that fails.
+// says is the kind in a few words. A flow that depends on something, or whose outcome is
+// unknown, is not one that fails.
 func (g *Group) says() string {
 	// One that varies for a reason fails in every case, and only how is open.
 	depends := func(o Outcome) bool {
@@ -148,9 +148,9 @@ func (g *Group) says() string {
 	}
 	switch {
 	case g.Kind == diff.Stopped && depends(g.B):
-		return "not delivered in every case any more"
+		return "no longer delivered in every case"
 	case g.Kind == diff.Stopped && g.B.Verdict == trace.Unknown:
-		return "not known to be delivered any more"
+		return "no longer known to be delivered"
 	case g.Kind == diff.Works && depends(g.A):
 		return "delivered in every case now"
 	case g.Kind == diff.Works && g.A.Verdict == trace.Unknown:
@@ -245,7 +245,7 @@ func WriteChangeMarkdown(w io.Writer, c *Change, limit int) error {
 		}{{"Before", g.StepA, &g.A}, {"After", g.StepB, &g.B}} {
 			fmt.Fprintf(&b, "%s: %s", x.name, escape(x.o.Summary))
 			if x.step != nil {
-				fmt.Fprintf(&b, " Here the ways part: %s", code(x.step.says()))
+				fmt.Fprintf(&b, " The paths diverge here: %s", code(x.step.says()))
 			}
 			b.WriteString("\n\n")
 		}

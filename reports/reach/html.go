@@ -31,7 +31,7 @@ h2{font-size:1.1rem;margin:2rem 0 .5rem}dt{margin-top:.6rem}dt span{border-radiu
 </style>
 <h1>{{.Title}}</h1>
 <p>{{.Says}}</p>
-<p><span class="good">yes</span> delivered, <span class="bad">no</span> not delivered, <span class="open">?</span> it depends or nobody knows; several where it matters on which nodes both are.</p>
+<p><span class="good">yes</span> delivered, <span class="bad">no</span> not delivered, <span class="open">?</span> it depends, or it is unknown; several marks where the answer depends on which nodes the two are on.</p>
 <div class="wide" tabindex="0" role="region" aria-label="who reaches whom"><table>
 <thead><tr><td></td>{{range .Senders}}<th scope="col">{{.}}</th>{{end}}</tr></thead>
 <tbody>{{range .Rows}}<tr><th scope="row"><a href="#r{{.N}}">{{.To}} {{.Port}}</a></th>{{range .Cells}}<td class="{{.Class}}" title="{{.Says}}">{{.Mark}}</td>{{end}}</tr>
@@ -39,7 +39,7 @@ h2{font-size:1.1rem;margin:2rem 0 .5rem}dt{margin-top:.6rem}dt span{border-radiu
 {{range .Rows}}<h2 id="r{{.N}}">to {{.To}} {{.Port}}</h2>
 <dl>{{range .Endings}}<dt><span class="{{.Class}}">{{.Head}}</span> {{.Who}}</dt>{{if .Why}}<dd>{{.Why}}</dd>{{end}}{{if .Command}}<dd><code>{{.Command}}</code></dd>{{end}}
 {{end}}</dl>
-{{end}}{{if .Classes}}<h2>Equal but for their names and addresses</h2>
+{{end}}{{if .Classes}}<h2>Differ only in names and addresses</h2>
 <dl>{{range .Classes}}<dt>{{.Title}} {{.System}}</dt><dd>{{.Who}}</dd>
 {{end}}</dl>{{end}}
 {{if .NotAsked}}<h2>Not asked</h2><ul>{{range .NotAsked}}<li>{{.}}</li>{{end}}</ul>{{end}}

@@ -39,7 +39,7 @@ const (
 	Host    = "host"
 )
 
-// Class is a set of ends that are equal but for their names and addresses.
+// Class is a set of ends that differ only in their names and addresses.
 type Class struct {
 	// ID is unique among the classes of a document: "pod/default/web-0" of the first member
 	// in the order of names.

@@ -78,10 +78,10 @@ func TestKinds(t *testing.T) {
 		says string
 	}{
 		{o(trace.Delivered, trace.OK), o(trace.Delivered, trace.OK), "", ""},
-		{o(trace.Delivered, trace.OK), o(trace.Dropped, trace.ACLBlock), diff.Stopped, "not delivered any more"},
-		{o(trace.Delivered, trace.OK), o(trace.Varies, trace.DecidedByQuestion), diff.Stopped, "not delivered in every case any more"},
-		{o(trace.Delivered, trace.OK), o(trace.Varies, trace.ACLBlock), diff.Stopped, "not delivered any more"},
-		{o(trace.Delivered, trace.OK), o(trace.Unknown, trace.ModelHole), diff.Stopped, "not known to be delivered any more"},
+		{o(trace.Delivered, trace.OK), o(trace.Dropped, trace.ACLBlock), diff.Stopped, "no longer delivered"},
+		{o(trace.Delivered, trace.OK), o(trace.Varies, trace.DecidedByQuestion), diff.Stopped, "no longer delivered in every case"},
+		{o(trace.Delivered, trace.OK), o(trace.Varies, trace.ACLBlock), diff.Stopped, "no longer delivered"},
+		{o(trace.Delivered, trace.OK), o(trace.Unknown, trace.ModelHole), diff.Stopped, "no longer known to be delivered"},
 		{o(trace.Varies, trace.SplitVerdict), o(trace.Delivered, trace.OK), diff.Works, "delivered in every case now"},
 		{o(trace.Unknown, trace.ModelHole), o(trace.Delivered, trace.OK), diff.Works, "known to be delivered now"},
 		{o(trace.Dropped, trace.ACLBlock), o(trace.NoReply, trace.NoWayBack), diff.Verdict, "another verdict"},

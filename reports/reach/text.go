@@ -151,7 +151,7 @@ func WriteText(w io.Writer, m *Matrix, width int) error {
 			continue
 		}
 		if first {
-			b.WriteString("\nequal but for their names and addresses:\n")
+			b.WriteString("\ndiffer only in names and addresses:\n")
 			first = false
 		}
 		names := make([]string, len(c.Members))

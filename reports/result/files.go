@@ -84,7 +84,7 @@ func Load(path string) (*Document, error) {
 	b, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file != path:
-		return nil, fmt.Errorf("%s has no %s: it is no folder of winlab run", path, File)
+		return nil, fmt.Errorf("%s has no %s: it is not a folder that winlab run wrote", path, File)
 	case err != nil:
 		return nil, err
 	}

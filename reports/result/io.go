@@ -201,7 +201,7 @@ func ids[T any](v *validator, what string, list []T, id func(T) string) map[stri
 	seen := map[string]bool{}
 	for _, x := range list {
 		if seen[id(x)] {
-			v.bad("%s %q is there twice", what, id(x))
+			v.bad("%s %q is listed twice", what, id(x))
 		}
 		seen[id(x)] = true
 	}
@@ -226,7 +226,7 @@ func (v *validator) cells(claims, settings map[string]bool) {
 			v.bad("a cell of claim %q is about setting %q, which is not in settings", c.Claim, c.Setting)
 		}
 		if seen[key{c.Claim, c.Setting}] {
-			v.bad("the cell of claim %q and setting %q is there twice", c.Claim, c.Setting)
+			v.bad("the cell of claim %q and setting %q is listed twice", c.Claim, c.Setting)
 		}
 		seen[key{c.Claim, c.Setting}] = true
 		if !known(c.Outcome) {

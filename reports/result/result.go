@@ -122,7 +122,7 @@ type Setting struct {
 	File    string `json:"file"`
 	Variant string `json:"variant,omitempty"`
 	// ForClaims is set for a lab that has what some claim needs and the designs of the
-	// documents lack. It is no design, and few claims are tried there.
+	// documents lack. It is not a design, and few claims are tried there.
 	ForClaims  bool     `json:"forClaims,omitempty"`
 	Network    string   `json:"network"` // HNS network type: l2bridge, l2tunnel, overlay, transparent, nat
 	Plugin     string   `json:"plugin"`
@@ -142,8 +142,8 @@ type Setting struct {
 
 // ClusterInfo is a cluster as it was found.
 type ClusterInfo struct {
-	// Simulated is set when its Windows nodes are simulated: it is no evidence of what
-	// Windows does.
+	// Simulated is set when its Windows nodes are simulated: they give no evidence of
+	// what Windows does.
 	Simulated bool          `json:"simulated,omitempty"`
 	Provider  string        `json:"provider"`
 	Server    string        `json:"server"` // version of the API server
@@ -170,7 +170,7 @@ type NotTried struct {
 	What  string `json:"what"`
 	Why   string `json:"why"`
 	// MaySkip is why the claim may go untried on this cluster, in the words of whoever ran
-	// the suite; "" when nobody has said so.
+	// the suite; "" when no reason was given.
 	MaySkip string `json:"maySkip,omitempty"`
 }
 
@@ -367,11 +367,11 @@ type Check struct {
 	Trace   string `json:"trace,omitempty"`
 	Command string `json:"command,omitempty"`
 	// Live is what programs with real sockets saw of the same flow; nil when none was
-	// asked for, or the check is no flow.
+	// asked for, or the check is not a flow.
 	Live *Live `json:"live,omitempty"`
 	// Known says why the result is not that of the documents, or of another level of
-	// evidence: somebody has looked at the difference and written it down (winlab-e2e
-	// --known). It stays a difference, and does not fail a run; "" where nobody has.
+	// evidence: the difference was examined and written down (winlab-e2e
+	// --known). It stays a difference, and does not fail a run; "" where it was not.
 	Known string `json:"known,omitempty"`
 	// Millis is how long the check took, in milliseconds; 0 when not measured.
 	// It is left out of the JSON so that two runs give the same bytes.

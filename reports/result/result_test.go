@@ -321,7 +321,7 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"unknown field", edit(`"tool":`, `"tol":`), []string{`"tol"`}},
 		{"wrong type", edit(`"disputed": true`, `"disputed": "yes"`), []string{"disputed", ":"}},
 		{"a static check of no claim", strings.ReplaceAll(good, `"claim": "hostnetwork"`, `"claim": "gone"`), []string{`pod: spec.hostNetwork`, `"gone"`}},
-		{"a system with a claim that is not there", edit("\"id\": \"sched\"", "\"id\": \"linter\""), []string{`system "linter" is there twice`}},
+		{"a system with a claim that is not there", edit("\"id\": \"sched\"", "\"id\": \"linter\""), []string{`system "linter" is listed twice`}},
 		{"two wrong references", strings.ReplaceAll(edit(`"area": "icmp"`, `"area": "nowhere"`), `"claim": "driver-mac"`, `"claim": "gone"`), []string{`"nowhere"`, `"gone"`}},
 	} {
 		_, err := result.Read(strings.NewReader(c.in))

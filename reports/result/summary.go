@@ -143,8 +143,8 @@ func LiveChecks(doc *Document, f func(what string, k *Check)) {
 	}
 }
 
-// allKnown reports whether every check that failed has an explanation. A cell of which
-// none failed has none.
+// allKnown reports whether every check that failed has an explanation. It is false when
+// no check failed.
 func (c *Cell) allKnown() bool {
 	failed := false
 	for _, k := range c.Checks {

@@ -67,7 +67,7 @@ func TracesOf(all map[string]*trace.Trace) *Traces {
 	return t
 }
 
-// Put keeps a trace as it is now under a key, in the place of one that is there.
+// Put keeps a trace as it is now under a key, and replaces the one that is there.
 func (t *Traces) Put(key string, tr *trace.Trace) {
 	b, err := contentOf(tr, "")
 	if err == nil {

@@ -170,8 +170,8 @@ func cutCommand(command string) (head, args string, ok bool) {
 	return command[:i], command[i+1:], true
 }
 
-// check puts hashes and numbers in the place of what is said elsewhere. set is nil for
-// checks of no setting.
+// check replaces what is said elsewhere by hashes and numbers. set is nil for checks
+// without a setting.
 func (p *packer) check(k *Check, w *wireCheck, set *wireSetting) {
 	if raw, ok := p.doc.Traces.Raw(k.Trace); k.Trace != "" && ok {
 		k.Trace = p.trace(k.Trace, &raw, k.Command)

@@ -105,7 +105,7 @@ func claimFolder(dir string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, marker)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%s has other files, and a site replaces what is there; name an empty folder, or one that winlab site has written", dir)
+		return fmt.Errorf("%s has other files, and winlab site replaces the whole folder; name an empty folder, or one that winlab site has written", dir)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ type area struct {
 type claim struct {
 	ID, Title, Text, File string
 	// State is that of the newest version that documents were read for, any design and
-	// Windows, where all designs have the same; Mixed is set where they have not.
+	// Windows, where all designs have the same; Mixed is set where they differ.
 	State     support.State
 	Mixed     bool
 	Answers   []answer

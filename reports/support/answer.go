@@ -43,7 +43,7 @@ func (c *claim) definite(a *Answer, elsewhere map[kind]*found, n near) {
 	a.State = a.Documents
 	a.Why = "the documents say so"
 	if a.CarriedOver {
-		a.Why = "older documents say so and name no end; those of this version were not read"
+		a.Why = "older documents say so without an end; the documents of this version were not read"
 	}
 	confirm, against := a.kindsWith(Agrees), a.kindsWith(Contradicts)
 	if len(against) == 0 {
@@ -89,10 +89,10 @@ func (c *claim) notHere(a *Answer, k kind, f *found, n near) {
 		a.Why += "; not tried here, and " + k.String() + " " + verb([]kind{k}, "contradicts", "contradict") + " them where it was"
 	case n.around:
 		a.State = says
-		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s, in the versions before and after this one, between which no document knows of a change", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
+		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s, in the versions before and after this one, and no document mentions a change between them", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
 	default:
 		a.State = Unknown
-		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s in other versions, and none so old or so new was tried", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
+		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s in other versions, and no version as old or as new was tried", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
 	}
 }
 
@@ -120,7 +120,7 @@ func (c *claim) open(a *Answer, d documents, n near) {
 			a.Why = silent + ", and " + join(a.kindsWith(Own)) + " do not agree"
 		}
 		if c.assumed && says != Unknown {
-			addNew(&a.Notes, "no document says whether the feature is that the packet arrives; it is taken for it")
+			addNew(&a.Notes, "no document says whether the feature means that the packet arrives; this assumes that it does")
 		}
 		return
 	}

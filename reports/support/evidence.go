@@ -104,7 +104,7 @@ func (f *found) evidence(d documents) Evidence {
 }
 
 // staticsAt adds the models without packets: a placement or a kubelet's resources. Rules say
-// what a document says, and are no evidence of their own.
+// what a document says, and are not evidence of their own.
 func (c *claim) staticsAt(p place, f *found) *found {
 	for i := range c.statics {
 		s := &c.statics[i]

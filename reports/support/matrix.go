@@ -125,7 +125,7 @@ func (m *Matrix) readRuns() {
 	}
 	for i := range doc.Settings {
 		s := &doc.Settings[i]
-		// A lab for some claims is no design, and answers nothing about one.
+		// A lab for some claims is not a design, and answers nothing about one.
 		if v, err := versions.Parse(s.Kubernetes); err == nil && !s.ForClaims {
 			r := run{number: len(m.runs), setting: s, version: minorOf(v), cells: cells[s.ID]}
 			for _, text := range s.Builds {

@@ -369,7 +369,7 @@ func (m *Matrix) Ask(id string, q Question) ([]Reply, error) {
 		}
 	}
 	if len(replies) == 0 {
-		return nil, fmt.Errorf("no design fits: %s", cmp.Or(q.Design, "the documents describe none in that version"))
+		return nil, fmt.Errorf("no design fits: %s", cmp.Or(q.Design, "the documents describe no design in that version"))
 	}
 	return replies, nil
 }
@@ -411,7 +411,7 @@ func (t *Table) windows(name string) (int, error) {
 	}
 	r, ok := products.ReleaseNamed(name)
 	if !ok {
-		return 0, fmt.Errorf("%q is no release of Windows Server that is known here; write a name or a build, such as 2022, ltsc2022 or 10.0.20348.2762", name)
+		return 0, fmt.Errorf("%q is not a known release of Windows Server; write a name or a build, such as 2022, ltsc2022 or 10.0.20348.2762", name)
 	}
 	build := r.Build
 	if strings.HasPrefix(name, r.Build+".") {
@@ -422,7 +422,7 @@ func (t *Table) windows(name string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no build of %s", name, r.Title)
+	return 0, fmt.Errorf("%q is not a build of %s", name, r.Title)
 }
 
 // Through is the newest version whose documents were read: the last in which more claims

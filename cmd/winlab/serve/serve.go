@@ -1,6 +1,6 @@
 // Package serve takes the calls of winlab's verbs (ps, exec, watch, trace, capture, hns,
-// down, ...) for a network that another program holds: winlab then looks into it as into
-// one of winlab up. It must not have verbs of its own.
+// down, ...) for a network that another program runs, so that winlab can inspect it like a
+// lab of winlab up. It must not have verbs of its own.
 package serve
 
 import (

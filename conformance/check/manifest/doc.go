@@ -3,5 +3,5 @@
 // and decides for each pod on which system it runs. It also has the conditions
 // on them that a field alone cannot say.
 //
-// It knows no claims and no rules: what is wrong with a pod, the ledger says.
+// It knows no claims and no rules: the ledger says what is wrong with a pod.
 package manifest

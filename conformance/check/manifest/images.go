@@ -27,10 +27,10 @@ type Image struct {
 	// MultiArch is set when the reference has entries for several systems or
 	// Windows builds, of which the node takes the one that fits.
 	MultiArch bool
-	// user is the account that the image runs as where nobody names another, "" when
+	// user is the account that the image runs as by default, "" when
 	// it is not known.
 	user string
-	// unix is set when the image brings programs of Unix, noUnix when it has none.
+	// unix is set when the image brings programs of Unix, noUnix when it does not.
 	unix, noUnix bool
 	// why says what this was concluded from, "" when nothing is known.
 	why string

@@ -146,7 +146,7 @@ func (p *Pod) isolation(t claims.Target) string {
 }
 
 // host is the Windows build of the nodes on which the pod can land: the one
-// that its selectors name, or else that of the setting, if somebody said it; "" when neither says.
+// that its selectors name, or else that of the setting, if it was given; "" when neither says.
 func (p *Pod) host(c *subject.Context) string {
 	if b := p.selectedBuild(); b != "" {
 		return b

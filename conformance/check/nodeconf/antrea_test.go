@@ -10,7 +10,7 @@ import (
 )
 
 // TestAntreaAgent: antrea-agent.conf is known by its name, on a node and in the ConfigMap of Windows
-// nodes; that of Linux nodes is none of it. What winlab has no model of is not what the agent refuses.
+// nodes; that of Linux nodes does not count. What winlab has no model of is not what the agent refuses.
 func TestAntreaAgent(t *testing.T) {
 	problems := func(subjects []*subject.Subject) (all []string) {
 		for _, s := range subjects {

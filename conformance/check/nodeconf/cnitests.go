@@ -154,7 +154,7 @@ func allLists(s *subject.Subject) []*yaml.Node {
 }
 
 // exceptions are the lists and what they hold; none when an entry cannot be
-// read, because then nobody knows what is missing.
+// read, because then what is missing is unknown.
 func exceptions(s *subject.Subject) (lists []*yaml.Node, held []netip.Prefix) {
 	lists = allLists(s)
 	for _, l := range lists {

@@ -167,7 +167,7 @@ func (c *commandLine) setFlag(root *yaml.Node, a *arg, name, value string, has b
 
 // Arguments makes a subject of a program and its arguments where another reader
 // has them already, such as the args of a container. It returns nil when the
-// program is none of kubelet, kube-proxy and flanneld.
+// program is not kubelet, kube-proxy or flanneld.
 func Arguments(file string, command []*yaml.Node) *subject.Subject {
 	i := slices.IndexFunc(command, func(n *yaml.Node) bool { p, _ := programOf(text(n)); return p != "" })
 	if i < 0 {

@@ -38,7 +38,7 @@ func TestMistakesOfFiles(t *testing.T) {
 		{"a comma missing", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\"\n\"name\": \"a\"}"), "", []string{"cni.conf:2:1: not JSON: a comma or } should be here"}},
 		{"a word without quotes", "net-conf.json", []byte(`{"Network": 10.244.0.0/16, "Backend": {}}`), "", []string{`net-conf.json:1:13: not JSON: "10.244.0.0/16" is not a value`}},
 		{"an empty file", "cni.conflist", nil, "", []string{"the file is empty"}},
-		{"a line that is none", "subnet.env", []byte("FLANNEL_NETWORK=10.244.0.0/16\nhello"), "subnet-env", []string{`subnet.env:2:1: "hello" is not a line of the form KEY=VALUE`}},
+		{"not a line of the form", "subnet.env", []byte("FLANNEL_NETWORK=10.244.0.0/16\nhello"), "subnet-env", []string{`subnet.env:2:1: "hello" is not a line of the form KEY=VALUE`}},
 		{"a key of subnet.env twice", "subnet.env", []byte("FLANNEL_MTU=1500\nFLANNEL_MTU=1450"), "subnet-env", []string{"subnet.env:2:1: FLANNEL_MTU is here twice"}},
 		{"nested without end", "cni.conf", []byte(`{"cniVersion": ` + strings.Repeat("[", 100)), "", []string{"nested more than 64 levels deep"}},
 	}

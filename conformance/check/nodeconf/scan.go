@@ -13,7 +13,7 @@ const (
 	powerShell dialect = iota
 	batch
 	shell
-	// anyText is a text of which nobody knows where it was typed: notes, the
+	// anyText is a text of unknown origin: notes, the
 	// output of a command, or lines copied from a document.
 	anyText
 )

@@ -97,7 +97,7 @@ func (p Path) String() string {
 
 // Found is a place that a path leads to.
 type Found struct {
-	// Path has numbers in the place of [*].
+	// Path has numbers instead of [*].
 	Path Path
 	// Node is the value, nil when it is not there; Key is its key in the map
 	// that holds it, nil in lists.

@@ -128,7 +128,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadStreams: what other programs write in the place of documents with
+// TestReadStreams: what other programs write instead of documents with
 // "---" between them.
 func TestReadStreams(t *testing.T) {
 	long := `{"x": "` + strings.Repeat("y", 200_000) + `"}`

@@ -41,7 +41,7 @@ type Context struct {
 	target claims.Target
 	// asked is set when a test has asked for the setting.
 	asked bool
-	// BuildAssumed is set when nobody said which Windows the nodes have, and the setting
+	// BuildAssumed is set when the Windows of the nodes was not given, and the setting
 	// has one by default: nothing that a manifest says can be held against it.
 	BuildAssumed bool
 	// All are the subjects of all files of the run.

@@ -157,7 +157,7 @@ func decode(minor int, text string) (*corev1.Pod, []*nodev1.RuntimeClass, error)
 }
 
 // runtimeClass reads a class, or returns nil when this version of Kubernetes
-// does not serve its API version: nobody can create it then.
+// does not serve its API version: it cannot be created then.
 func runtimeClass(minor int, apiVersion string, data []byte) (*nodev1.RuntimeClass, error) {
 	first, last, ok := served(apiVersion)
 	if !ok {

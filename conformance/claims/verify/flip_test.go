@@ -161,7 +161,7 @@ func toggled(list []string, name string) []string {
 }
 
 // bounds are the bounds of a range, each moved by one step inwards and outwards. The end of
-// the documents is no bound of the rule.
+// the documents is not a bound of the rule.
 func bounds(rng, newest string) []string {
 	var all []string
 	for _, at := range bound.FindAllStringSubmatchIndex(rng, -1) {

@@ -86,7 +86,7 @@ func versions(k claims.Check) []string {
 func inEvery(s *result.Static, k claims.Check, try func(version string) (got, summary string, err error)) {
 	all := versions(k)
 	if len(all) == 0 {
-		s.Got, s.Summary = "error", "No version of Kubernetes here is one that the check is for."
+		s.Got, s.Summary = "error", "The check covers no version of Kubernetes here."
 		return
 	}
 	for _, v := range all {
@@ -152,7 +152,7 @@ func inputOf(r *claims.Resources) string {
 }
 
 // folders are folders taken from nodes, each read once: the ledger looks at a healthy one for
-// every cause that must not be found there. Nobody changes what was read.
+// every cause that must not be found there. What was read does not change.
 type folders struct {
 	dir  string
 	read map[string]*observed.Node // by name below dir

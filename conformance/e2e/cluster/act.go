@@ -12,7 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
 
-// Action is what can be done to a program or a node of a cluster that is up.
+// Action is an operation on a program or a node of a running cluster.
 type Action string
 
 const (
@@ -24,7 +24,7 @@ const (
 	Start Action = "start"
 	// Restart is Stop and Start.
 	Restart Action = "restart"
-	// Kill ends it as a fault does, without a word: a program's service manager starts it
+	// Kill ends it without notice, as a fault does: a program's service manager starts it
 	// again after its pause, a node is off until Start.
 	Kill Action = "kill"
 )
@@ -65,10 +65,10 @@ func (c *Cluster) Act(ctx context.Context, a Action, names ...string) error {
 	return nil
 }
 
-// can says why something cannot be done to a name.
+// can returns why an action is not possible for a name; nil if it is.
 func (c *Cluster) can(a Action, name string) error {
 	if !slices.Contains(Actions, a) {
-		return fmt.Errorf("%q is no action; write restart, stop, start or kill", a)
+		return fmt.Errorf("%q is not an action; write restart, stop, start or kill", a)
 	}
 	n := c.nodeOf(name)
 	switch {
@@ -205,7 +205,7 @@ func (c *Cluster) switchOff(ctx context.Context, n *kube.Node, kill bool) error 
 		errs = append(errs, cut())
 	}
 	if r != nil {
-		// Nobody hears of the end of its pods.
+		// The end of its pods is not reported.
 		errs = append(errs, r.Close())
 	}
 	return errors.Join(errs...)

@@ -67,8 +67,8 @@ func (c *Cluster) hosts() []string {
 	return lines
 }
 
-// metricsServer answers kubectl top and the autoscaler. An aggregated API that nobody
-// serves would keep namespaces from being deleted, so there is none without its program.
+// metricsServer answers kubectl top and the autoscaler. An aggregated API that is not
+// served would keep namespaces from being deleted, so there is none without its program.
 func (c *Cluster) metricsServer(ctx context.Context) error {
 	if _, err := c.o.Programs.Path("metrics-server"); err != nil {
 		c.say("no metrics server: " + err.Error())

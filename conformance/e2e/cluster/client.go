@@ -31,7 +31,7 @@ func (c *Cluster) dialOn(n *kube.Node) func(ctx context.Context, network, addres
 	}
 }
 
-// get asks a program of a node whether it is well.
+// get asks a program of a node whether it is healthy.
 func (c *Cluster) get(n *kube.Node, url string) func(context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(c.pki.cert)

@@ -40,15 +40,15 @@ type Options struct {
 	WindowsMemory uint64
 	// Hollow are nodes beside those of the lab, for questions of scheduling.
 	Hollow []Hollow
-	// Dir keeps the cluster's files and logs; "" is a folder that goes with the cluster.
+	// Dir keeps the cluster's files and logs; "" is a folder that is removed with the cluster.
 	Dir string
-	// Log gets progress and what goes wrong, a line each; nil: nobody.
+	// Log receives progress and problems, a line each; nil discards them.
 	Log func(string)
 	// NodesWithin is how long nodes may take to be Ready, 0 for five minutes.
 	NodesWithin time.Duration
 }
 
-// Node is a node for whom a runtime is started.
+// Node is a node for which a runtime is started.
 type Node struct {
 	*kube.Node
 	Net *live.Net
@@ -92,7 +92,7 @@ type Cluster struct {
 	host    *kube.Node        // of the control plane
 	labels  map[string]string // of all nodes
 	// addresses are those of the lab's load balancers, by the Service in its file; toldOf is
-	// why a Service has none.
+	// why a Service has no address.
 	addresses map[string]string
 	toldOf    map[types.UID]string
 	life      context.Context
@@ -239,7 +239,7 @@ func (c *Cluster) say(s string) { c.o.Log(s) }
 // Close ends all programs, and takes the network and all files away.
 func (c *Cluster) Close() error {
 	c.end()
-	c.acting.Lock() // what somebody does to it ends with its life
+	c.acting.Lock() // calls on the cluster end with it
 	defer c.acting.Unlock()
 	c.work.Wait()
 	c.mu.Lock()

@@ -198,7 +198,7 @@ func (d *designed) look() {
 		stop()
 		done.Wait()
 		if n := missed(); n > 0 {
-			d.t.Errorf("the network told of %d connections that nobody read of", n)
+			d.t.Errorf("the network told of %d connections that were not read", n)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func (d *designed) objects() {
 		}
 		d.create(pod)
 	}
-	// On nodes and on hosts of the lab it is no container: nothing but the network matters here.
+	// On nodes and on hosts of the lab it is not a container: nothing but the network matters here.
 	path, err := d.c.o.Programs.Path("agnhost")
 	if err != nil {
 		d.t.Fatal(err)

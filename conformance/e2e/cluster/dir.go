@@ -18,7 +18,7 @@ const (
 	lockFile  = "lock"
 )
 
-// folder is where the files of a cluster are that shall not stay.
+// folder holds the files of a cluster that are removed at its end.
 type folder struct {
 	path  string
 	lock  *os.File
@@ -62,9 +62,9 @@ func (f *folder) remove() error {
 	return errors.Join(err, f.lock.Close())
 }
 
-// newDir makes a folder for the files of a cluster that shall not stay. The kernel gives
-// its lock up with this process, however it ends; folders whose lock nobody has are what
-// a cluster has left whose guard was killed, too, and are removed.
+// newDir makes a folder for the files of a cluster that are removed at its end. The kernel gives
+// its lock up with this process, however it ends; folders without a held lock were left by
+// a cluster whose guard was killed too, and are removed.
 func newDir() (dir string, lock *os.File, err error) {
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"))
 	for _, dir := range old {
@@ -88,7 +88,7 @@ func newDir() (dir string, lock *os.File, err error) {
 	return "", nil, errors.Join(fmt.Errorf("the cluster's folder: %w", err), os.RemoveAll(made))
 }
 
-// lockOf takes the lock of a folder that nobody has.
+// lockOf takes the lock of a folder that is not in use.
 func lockOf(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, lockFile))
 	if err != nil {

@@ -282,7 +282,7 @@ func (f *faults) names(t *testing.T) {
 		{Kill, "kubelet/win9", "the cluster has no kubelet/win9; it has etcd,"},
 		{Stop, "hns/win1", "HNS can be restarted only"},
 		{Restart, "hns/linux1", "the cluster has no hns/linux1"},
-		{"pause", "etcd", "is no action"},
+		{"pause", "etcd", "is not an action"},
 	} {
 		if err := f.c.Act(t.Context(), c.a, "etcd", c.name); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v", c.a, c.name, err)
@@ -293,7 +293,7 @@ func (f *faults) names(t *testing.T) {
 	}
 }
 
-// node loses its power: nobody answers there, Kubernetes sees it and moves the pod, and
+// node loses its power: it does not answer, Kubernetes sees it and moves the pod, and
 // the node comes back.
 func (f *faults) node(t *testing.T) {
 	held := f.reach(t, f.web)

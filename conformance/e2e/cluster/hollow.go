@@ -36,7 +36,7 @@ const HollowLabel = "winlab.dev/hollow"
 
 const (
 	kwok = "kwok"
-	// maxHollow is how many nodes Kubernetes is made for.
+	// maxHollow is the number of nodes that Kubernetes is designed for.
 	maxHollow = 5000
 	// hollowPods are the addresses of pods on hollow nodes, those for benchmarks (RFC 2544):
 	// no lab has them, and nothing answers there.

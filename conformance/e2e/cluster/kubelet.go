@@ -70,8 +70,8 @@ func (c *Cluster) writeKubeletConfig(file string, n *kube.Node, runtime string, 
 	return os.WriteFile(file, text, 0o600)
 }
 
-// What nodes say of themselves, as labels: that they are simulated, so that nobody takes
-// such a cluster for a real one; of which lab; and what of its network no program can see
+// What nodes say of themselves, as labels: that they are simulated, so that such a
+// cluster is not taken for a real one; of which lab; and what of its network no program can see
 // from outside, as winlab run names it.
 const (
 	Simulated    = "winlab.dev/simulated"
@@ -81,7 +81,7 @@ const (
 	proxyLabel   = "winlab.dev/proxy"
 )
 
-// labelsOf are the labels of the nodes of a lab. A name that is no value of a label is
+// labelsOf are the labels of the nodes of a lab. A name that is not a valid label value is
 // left out.
 func labelsOf(l *lab.Cluster) map[string]string {
 	labels := map[string]string{Simulated: "true"}

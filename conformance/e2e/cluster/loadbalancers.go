@@ -28,7 +28,7 @@ func (c *Cluster) loadBalancers(services []*corev1.Service) {
 			want = append(want, s)
 		}
 	}
-	// Names of the lab come first: nobody else takes their address.
+	// Names of the lab come first, so that their addresses are not taken.
 	slices.SortFunc(want, func(a, b *corev1.Service) int {
 		if x, y := c.addresses[a.Namespace+"/"+a.Name] != "", c.addresses[b.Namespace+"/"+b.Name] != ""; x != y {
 			if x {

@@ -16,7 +16,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/real/wine"
 )
 
-// needs is what a cluster takes of this machine.
+// needs are the resources of this machine that a cluster takes.
 type needs struct {
 	linux, windows int // nodes
 	// inotify is how many instances of inotify its programs have open; memory and disk
@@ -55,7 +55,7 @@ func needsOf(f *lab.File) needs {
 	return n
 }
 
-// machineHas is what this machine has left.
+// machineHas are the resources that this machine has left.
 type machineHas struct {
 	// inotify is how many instances of n can be had, and why not all.
 	inotify func(n int) (int, error)
@@ -100,7 +100,7 @@ func checkMachine(n needs, dir string, has machineHas) error {
 	case err != nil:
 		errs = append(errs, err)
 	}
-	// What cannot be found out keeps nobody from trying.
+	// What cannot be found out does not prevent a start.
 	if free, err := has.memory(); err == nil && free < n.memory {
 		lacks("the cluster takes %d MiB of memory before its first pod, and %d MiB are free: end other programs, or take a lab with fewer nodes", n.memory>>20, free>>20)
 	}
@@ -165,7 +165,7 @@ func freeMemory() (uint64, error) {
 		return free, nil
 	}
 	dir := filepath.Join("/sys/fs/cgroup", path)
-	most, err1 := number(filepath.Join(dir, "memory.max")) // "max" is no limit
+	most, err1 := number(filepath.Join(dir, "memory.max")) // "max" means no limit
 	now, err2 := number(filepath.Join(dir, "memory.current"))
 	cached, err3 := field(filepath.Join(dir, "memory.stat"), "inactive_file")
 	if err := errors.Join(err1, err2, err3); err != nil {

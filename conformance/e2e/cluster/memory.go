@@ -9,7 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 )
 
-// WindowsMemory is the memory of a Windows node if nobody says another. A pod that fills a
+// WindowsMemory is the memory of a Windows node by default. A pod that fills a
 // node shall not fill this machine: real nodes have more, and only their kubelets notice.
 const WindowsMemory = 4 << 30
 
@@ -42,7 +42,7 @@ func (c *Cluster) taken(n *kube.Node) uint64 {
 
 // memory writes for kubelet.exe, again and again, what memory its node has and how much of it
 // is free (shims.Memory): the whole without what the node's programs and containers have.
-// Windows itself, which is simulated, has none.
+// Windows itself, which is simulated, takes no memory.
 func (c *Cluster) memory(file string, n *kube.Node) error {
 	write := func() error {
 		all, free := c.o.WindowsMemory, c.o.WindowsMemory

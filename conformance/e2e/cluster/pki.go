@@ -21,7 +21,7 @@ import (
 )
 
 // pki is the cluster's certificate authority. One is enough where kubeadm makes three: it
-// lives as long as the cluster, and nobody outside trusts it.
+// lives as long as the cluster, and is not trusted outside.
 type pki struct {
 	dir  string
 	cert *x509.Certificate

@@ -17,7 +17,7 @@ import (
 type program struct {
 	name, machine string
 	c             *Cluster
-	log           string // "" for one that has none of its own
+	log           string // "" for one without a log of its own
 
 	mu     sync.Mutex
 	launch launcher
@@ -28,7 +28,7 @@ type program struct {
 	within time.Duration
 
 	run *run // the last one
-	// wanted says that it shall run: nobody has stopped it.
+	// wanted says that it should run: it was not stopped.
 	wanted   bool
 	restarts int
 	next     time.Time // of its next start, while it waits for that

@@ -22,7 +22,7 @@ type Programs struct {
 	from string
 }
 
-// readyPrograms is a folder of programs that somebody has built.
+// readyPrograms is a folder of programs that are built already.
 const readyPrograms = "WINLAB_CLUSTER_BINARIES"
 
 // BuildPrograms builds the pinned programs of a version of Kubernetes, or takes them from

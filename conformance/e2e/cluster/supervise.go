@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// backOff is when a service manager starts a program again that has ended.
+// backOff says how long a service manager waits before it restarts a program that has ended.
 type backOff struct {
 	// first is the pause, and limit the longest one. Without a limit each is as the first.
 	// With one a program is started again at once the first time, after the first pause
 	// the second time, and each further pause is twice the one before.
 	first, limit time.Duration
-	// forget is how long a program has to run until its ends count from the beginning.
+	// forget is how long a program has to run until its restarts are counted from 0 again.
 	forget time.Duration
 }
 
@@ -29,7 +29,8 @@ var (
 	staticPods = backOff{first: 10 * time.Second, limit: 5 * time.Minute, forget: 10 * time.Minute}
 )
 
-// pause is that before a start, the program having ended that often in a row before.
+// pause returns how long to wait before the next start of a program that has ended "before" times in
+// a row.
 func (b backOff) pause(before int) time.Duration {
 	if b.limit == 0 {
 		return b.first
@@ -46,8 +47,8 @@ func (b backOff) pause(before int) time.Duration {
 	return d
 }
 
-// start starts a program for somebody: one that runs goes on, and one that waits for its
-// next start waits no longer.
+// start makes sure that the program runs. It leaves a running program alone, and cuts a pending
+// back-off short.
 func (p *program) start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,8 +70,8 @@ func (p *program) start(ctx context.Context) error {
 	return nil
 }
 
-// supervise starts a program again whenever it has ended, until somebody stops or starts
-// it or the cluster ends.
+// supervise restarts a program whenever it ends, until it is stopped or started by a call, or the
+// cluster ends.
 func (p *program) supervise(mine uint64, r *run) {
 	for {
 		select {
@@ -98,8 +99,8 @@ func (p *program) supervise(mine uint64, r *run) {
 	}
 }
 
-// failed notes that a program has ended by itself, and says when to start it again; not
-// for one that was stopped or that somebody else has started.
+// failed records that a program has ended by itself, and returns when to restart it; false for a
+// program that was stopped, or started by another call.
 func (p *program) failed(mine uint64, how string) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

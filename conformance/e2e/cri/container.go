@@ -275,7 +275,7 @@ func (r *Runtime) limit(c *container) {
 }
 
 // StopContainer asks a container to end, and ends it after a time. One that does not run,
-// or is not there, is no error.
+// or does not exist, is not an error.
 func (r *Runtime) StopContainer(ctx context.Context, q *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	c, err := r.container(q.ContainerId)
 	if isNotFound(err) {

@@ -5,23 +5,23 @@
 //	go r.Serve(endpoint)
 //	defer r.Close()
 //
-// It behaves as containerd does, whose texts, reasons and exit codes the kubelet and the
-// Kubernetes suites know: what is said of containerd in comments was read in its
-// documentation and in api.proto of k8s.io/cri-api. So it calls itself containerd, with a
-// version that shows what it is (see [runtimeVersion]).
+// It behaves like containerd, because the kubelet and the Kubernetes suites know its
+// texts, reasons and exit codes. Comments about containerd rest on its documentation and
+// on api.proto of k8s.io/cri-api. The runtime therefore reports the name containerd, with
+// a version that shows what it is (see [runtimeVersion]).
 //
-// What a container is made of is the business of a [Node]. The package must not know
+// A [Node] decides what a container is made of. The package must not know
 // labs, namespaces or Wine, nor any control plane.
 //
 // # What is kept
 //
-// Sandboxes and containers belong to the Runtime, not to a connection: a server that
-// stops and serves again has them all, as containerd's containers outlive it. When the
-// process ends, all end with it.
+// Sandboxes and containers belong to the Runtime, not to a connection: they survive a
+// server that stops and serves again, as containerd's containers do. When the process
+// ends, all of them end.
 //
 // # What is recorded only
 //
 // Seccomp, AppArmor and SELinux profiles, sysctls, devices, CPU and memory
 // limits, credential specs: they come back in the status, and a Node may obey them.
-// Limits that are changed later (UpdateContainerResources) come back and are not held.
+// Limits that are changed later (UpdateContainerResources) come back, but are not enforced.
 package cri

@@ -93,7 +93,7 @@ type Mount struct {
 	ReadOnly, Image bool
 }
 
-// Limits of a container; 0 is none.
+// Limits of a container; 0 means no limit.
 type Limits struct {
 	// CPU is in thousandths of a processor, Memory in bytes.
 	CPU, Memory int64

@@ -82,7 +82,7 @@ func TestSandbox(t *testing.T) {
 // sandboxStops stops a sandbox in which a container runs.
 func sandboxStops(t *testing.T, b *bed, id, run string) {
 	t.Helper()
-	for range 2 { // stopping twice is no error
+	for range 2 { // stopping twice is not an error
 		if _, err := b.rt.StopPodSandbox(b.ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
 			t.Fatal(err)
 		}

@@ -118,7 +118,7 @@ func (r *Runtime) attach(ctx context.Context, s *sandbox) error {
 }
 
 // StopPodSandbox ends what runs in a sandbox and takes its network away. A sandbox that is
-// stopped, or not there, is no error.
+// stopped, or does not exist, is not an error.
 func (r *Runtime) StopPodSandbox(ctx context.Context, q *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	s, err := r.sandbox(q.PodSandboxId)
 	if isNotFound(err) {

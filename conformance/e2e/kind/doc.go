@@ -2,7 +2,7 @@
 // suite, and takes it away: a control plane and Linux nodes in containers of Docker,
 // podman or nerdctl.
 //
-// It has no Windows node, and simulated ones do not join it
+// It has no Windows node, and simulated Windows nodes do not join it
 // (docs/decisions/simulated-cluster.md says why). A run on it tries what needs no
 // Windows node.
 //

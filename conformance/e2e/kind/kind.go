@@ -32,7 +32,7 @@ var ErrNoRuntime = errors.New("kind runs its nodes in containers of Docker, podm
 // ready is how long a cluster may take, once its images are there.
 const ready = 5 * time.Minute
 
-// Networks of the cluster. They are none of a lab's in fixtures, so that a simulated
+// Networks of the cluster. They differ from those of labs in fixtures, so that a simulated
 // cluster can be up beside it.
 const (
 	podSubnet     = "10.246.0.0/16"

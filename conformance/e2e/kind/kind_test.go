@@ -44,7 +44,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestSubnets: the cluster's networks are none of the labs'.
+// TestSubnets: the cluster's networks differ from those of the labs.
 func TestSubnets(t *testing.T) {
 	for _, of := range []string{podSubnet, serviceSubnet} {
 		p := netip.MustParsePrefix(of)

@@ -9,5 +9,5 @@
 // written here.
 //
 // The package writes the document of reports/result with evidence of the level cluster.
-// It must not know how a cluster was made: that one is simulated it reads off the nodes.
+// It must not know how a cluster was made: labels of the nodes say that it is simulated.
 package suite

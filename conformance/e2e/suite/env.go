@@ -59,7 +59,7 @@ func windowsPod(name string, command ...string) *v1.Pod {
 			Tolerations:   tolerated,
 			RestartPolicy: v1.RestartPolicyNever,
 			Containers:    []v1.Container{{Name: "main", Image: agnhost(), Args: command}},
-			// The pods of a run go when it ends; nobody waits for their grace.
+			// The pods of a run go when it ends; waiting for their grace has no use.
 			TerminationGracePeriodSeconds: new(int64),
 		},
 	}
@@ -74,7 +74,7 @@ func pinToNode(pod *v1.Pod, node *v1.Node) *v1.Pod {
 	return pod
 }
 
-// errNotPulled says that an image is not to be had, which no claim is about.
+// errNotPulled says that an image is not available, which no claim is about.
 var errNotPulled = errors.New("the image cannot be pulled")
 
 // errNotScheduled says that no node takes a pod, which is the cluster's affair: the claims
@@ -204,7 +204,7 @@ type output struct {
 
 func (o output) all() string { return strings.TrimSpace(o.stdout + "\n" + o.stderr) }
 
-// exec runs a command in a container. An exit code is no error: only a command that
+// exec runs a command in a container. An exit code is not an error: only a command that
 // could not be run is.
 func (e *Env) exec(ctx context.Context, pod *v1.Pod, container string, command ...string) (output, error) {
 	options := e2epod.ExecOptions{Command: command, Namespace: pod.Namespace, PodName: pod.Name, ContainerName: container, CaptureStdout: true, CaptureStderr: true, Quiet: true}

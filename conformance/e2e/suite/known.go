@@ -154,7 +154,7 @@ func (k *Known) check(all []Spec) (found strict.Mistakes) {
 	seen := map[string]bool{}
 	for _, u := range k.Untried {
 		if claim(u.at, u.Claim, u.Why); seen[u.Claim] {
-			say(u.at, "%s is there twice", u.Claim)
+			say(u.at, "%s is listed twice", u.Claim)
 		}
 		seen[u.Claim] = true
 	}
@@ -171,7 +171,7 @@ func (k *Known) check(all []Spec) (found strict.Mistakes) {
 		}
 		key := strings.Join([]string{d.Claim, d.Check, d.Settings}, "\n")
 		if seen[key] {
-			say(d.at, "%s: %s is there twice", d.Claim, d.Check)
+			say(d.at, "%s: %s is listed twice", d.Claim, d.Check)
 		}
 		seen[key] = true
 	}

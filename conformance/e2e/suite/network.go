@@ -13,7 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/claims"
 )
 
-// LeaveOut takes specs away that are about some networks only, where nobody knows whether the
+// LeaveOut takes specs away that are about some networks only, where it is unknown whether the
 // cluster's is one of these, and says so in a note; "" when there are none.
 func (c *Cluster) LeaveOut(specs []Spec) (sure []Spec, note string) {
 	targets := c.Targets()

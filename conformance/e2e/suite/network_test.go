@@ -50,7 +50,7 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// TestLeaveOut: of claims about some networks nothing is tried on a network that nobody knows.
+// TestLeaveOut: of claims about some networks nothing is tried on an unknown network.
 func TestLeaveOut(t *testing.T) {
 	all := specs(t)
 	on := func(network, plugin string) (*Cluster, []Spec) {

@@ -57,7 +57,7 @@ func patient(config *rest.Config) *rest.Config {
 
 type patientTransport struct{ next http.RoundTripper }
 
-// RoundTrip asks again with a new body. A request of which nobody can make one is made once.
+// RoundTrip asks again with a new body. A request whose body cannot be made again is sent once.
 func (t patientTransport) RoundTrip(q *http.Request) (answer *http.Response, err error) {
 	first := true
 	err = patiently(q.Context(), func() error {

@@ -106,7 +106,7 @@ func (x *actor) agnhost(args ...string) []string {
 
 // readConnect reads what `agnhost connect` says: nothing, or a line that begins with the
 // kind of failure (test/images/agnhost/connect of Kubernetes). Windows' refusals of
-// connections come as OTHER, because its error number is none of POSIX.
+// connections come as OTHER, because its error number is not one of POSIX.
 func readConnect(o output) (seen, error) {
 	if o.code == 0 {
 		return seen{verdict: trace.Delivered}, nil

@@ -40,8 +40,8 @@ type recorder struct {
 	broken error
 	// stopped is set when a spec was interrupted: those after it never began.
 	stopped bool
-	// trouble says what of the cluster was not well since a time, "" for nothing; nil is
-	// nobody to ask.
+	// trouble says what of the cluster was not well since a time, "" for nothing; nil when it
+	// cannot be asked.
 	trouble func(since time.Time) string
 }
 
@@ -185,9 +185,9 @@ func (r *recorder) outcome() *Outcome {
 	return o
 }
 
-// notSo lists what is known and is not so: a claim that may go untried and was tried, and
-// a difference that there is none of. Entries on claims that this run was not asked for
-// are passed over, and so are those on specs that were not tried, which say why.
+// notSo lists known differences that did not occur: a claim that may go untried and was tried, and
+// a check that came out as documented or otherwise. It skips entries on claims that this run was
+// not asked for, and those on specs that were not tried, which say why themselves.
 func (r *recorder) notSo() (all []string) {
 	if r.o.Known == nil {
 		return nil

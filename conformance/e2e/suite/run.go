@@ -173,7 +173,7 @@ const windowsComponent = "windows"
 
 // semBuild is a build of Windows as a semantic version, which has three numbers: the
 // second of a build is 0 and is left out, so that 10.0.20348.2762 is 10.20348.2762. It is
-// "" for what is no build.
+// "" for what is not a build.
 func semBuild(build, revision string) string {
 	n := strings.Split(build, ".")
 	switch {
@@ -245,8 +245,8 @@ type Outcome struct {
 	// those that are known.
 	Tried, Failed, Known int
 	// NotTried are specs that could not be tried; Unshown are claims of which none could
-	// be, although the documents ask for something on this cluster and nobody has said that
-	// they may go untried.
+	// be, although the documents ask for something on this cluster and they were not
+	// allowed to go untried.
 	NotTried []result.NotTried
 	Unshown  []string
 	// NotSo is what is known and is not so, a line each.

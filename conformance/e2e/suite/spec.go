@@ -117,7 +117,7 @@ func specOf(l *claims.Ledger, c *claims.Claim, k claims.Check, inGo map[string]w
 	s.Name = c.ID + ": " + s.What
 	switch {
 	case k.Lab != "":
-		return s, false, nil // a cluster has not what that lab has
+		return s, false, nil // a cluster does not have what that lab has
 	case k.Flow != nil:
 		s.Kind = Packets
 		if k.Flow.SeenAs != "" {

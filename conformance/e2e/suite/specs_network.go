@@ -30,7 +30,7 @@ var networkSpecs = []written{
 	{name: "target-ports", title: "a named target port is each pod's own", claims: []string{"service-one-target-port"}, try: targetPorts},
 	{name: "network-policy", title: "a NetworkPolicy keeps connections from a Windows pod", claims: []string{"network-policy-plugins"}, try: networkPolicy},
 	{name: "host-port", title: "a hostPort of a Windows pod leads to it from another machine", claims: []string{"pod-host-port"}, try: hostPort},
-	{name: "host-network", title: "a Windows pod that is no HostProcess pod is in the network of its node", claims: []string{"host-network-unavailable"}, try: hostNetwork},
+	{name: "host-network", title: "a Windows pod that is not a HostProcess pod is in the network of its node", claims: []string{"host-network-unavailable"}, try: hostNetwork},
 	{name: "cluster-first-with-host-net", title: "with ClusterFirstWithHostNet a pod in the network of its Windows node asks the cluster's name server", claims: []string{"dns-no-cluster-first-with-host-net"}, kubernetes: "1.22", try: clusterFirstWithHostNet},
 	{name: "sctp", title: "a Windows pod connects to a Service by SCTP", claims: []string{"service-sctp"}, kubernetes: "1.20", try: sctp},
 }
@@ -89,7 +89,7 @@ func (c *client) first(ctx context.Context, url string) (answer string, err erro
 	return answer, err
 }
 
-// never asks some times and wants no answer; program errors are none.
+// never asks some times and wants no answer; errors of the program do not count as one.
 func (c *client) never(ctx context.Context, url string) error {
 	for range tries {
 		o, err := c.e.exec(ctx, c.p, "main", c.x.curl(url)...)

@@ -112,7 +112,7 @@ func nodesHealthy(ctx context.Context, e *Env) error {
 func versionSkew(_ context.Context, e *Env) error {
 	server, err := claims.ParseVersion(minorOf(e.C.Server))
 	if err != nil || len(server) < 2 {
-		skip("the API server's version %q is none", e.C.Server)
+		skip("the API server reports version %q, which is not a semantic version", e.C.Server)
 	}
 	allowed := 2
 	for _, n := range e.C.Nodes {

@@ -84,7 +84,7 @@ func podContainers(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// orSkip makes an image that is not to be had a reason to skip, and nothing else.
+// orSkip makes an image that is not available a reason to skip, and nothing else.
 func orSkip(err error) error {
 	if strings.Contains(fmt.Sprint(err), errNotPulled.Error()) {
 		skip("%v", err)

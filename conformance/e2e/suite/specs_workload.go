@@ -32,7 +32,7 @@ func quota(ctx context.Context, e *Env) error {
 	if err := eventually(ctx, e.Options.Settle, func(ctx context.Context) error {
 		q, err := in.Get(ctx, "one", metav1.GetOptions{})
 		if err == nil && len(q.Status.Hard) == 0 {
-			err = fmt.Errorf("nobody counts for the quota")
+			err = fmt.Errorf("the quota has no status yet")
 		}
 		return err
 	}); err != nil {

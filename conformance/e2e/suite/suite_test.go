@@ -127,8 +127,8 @@ func TestDisputed(t *testing.T) {
 	}{
 		{"as documented", d, claims.Fails, nil, false, result.Agrees},
 		{"as the other source says", d, claims.Works, nil, true, result.Disputed},
-		{"an error is no answer", d, "error", errors.New("no node"), false, result.Failed},
-		{"where nobody disputes it", claims.Documented{Expect: claims.Fails}, claims.Works, nil, false, result.Differs},
+		{"an error is not an answer", d, "error", errors.New("no node"), false, result.Failed},
+		{"without a dispute", claims.Documented{Expect: claims.Fails}, claims.Works, nil, false, result.Differs},
 		{"a third verdict", claims.Documented{Expect: "delivered", Dispute: &claims.Dispute{By: 1, Against: 2, Otherwise: "rejected"}}, "dropped", nil, false, result.Differs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// TestDocumentedDependsOnWhatIsNotKnown: with a network that nobody has named, a flow
+// TestDocumentedDependsOnWhatIsNotKnown: with a network that was not named, a flow
 // that works on one and fails on another is only looked at.
 func TestDocumentedDependsOnWhatIsNotKnown(t *testing.T) {
 	for _, s := range specs(t) {
@@ -320,7 +320,7 @@ func resultsIn(t *testing.T, setting result.Setting, k result.Check) string {
 }
 
 // TestMerge: a run of labs and one of a cluster have one cell, with the model's check
-// first; what a program cannot tell is no difference.
+// first; what a program cannot tell is not a difference.
 func TestMerge(t *testing.T) {
 	setting := result.Setting{ID: "l2bridge/1.37", Design: "l2bridge", Kubernetes: "1.37"}
 	onCluster := setting
@@ -424,7 +424,7 @@ func TestKnown(t *testing.T) {
 		notSo     string
 	}{
 		{"as it is known", claims.Fails, false, 0, ""},
-		{"mended", claims.Works, false, 0, "should come out as fails, and is works"},
+		{"fixed", claims.Works, false, 0, "should come out as fails, and is works"},
 		{"tried", claims.Fails, true, 0, "port-forward may go untried, and 1 of its checks were tried"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

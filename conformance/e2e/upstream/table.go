@@ -44,7 +44,7 @@ type Table struct {
 	Focus string `json:"focus"`
 	// Skip is the one that leaves out some of these; "" leaves out none.
 	Skip string `json:"skip,omitempty"`
-	// Classes are the groups of tests. Where a table has none they are A for tests of the
+	// Classes are the groups of tests. Without classes in a table they are A for tests of the
 	// network, B for those of a node's contract with Kubernetes, C for those that need more
 	// of Windows than there is here.
 	Classes []string   `json:"classes,omitempty"`
@@ -83,7 +83,7 @@ func ReadTable(text []byte) (*Table, error) {
 		case e.Test == "":
 			bad("a row has no test")
 		case seen[e.Test]:
-			bad("%s: it is there twice", e.Test)
+			bad("%s: it is listed twice", e.Test)
 		case !slices.Contains(t.Classes, e.Class):
 			bad("%s: class %q; write one of %s", e.Test, e.Class, strings.Join(t.Classes, ", "))
 		case !slices.Contains([]Outcome{Pass, Fail, Skip, Leave}, e.Want):
@@ -188,7 +188,7 @@ type Row struct {
 
 // Compare sets results beside a table, in its order. The error names each test that came
 // to something else than expected, and each that the table does not have. With partly,
-// tests that did not run are no difference.
+// tests that did not run are not a difference.
 func Compare(t *Table, results []Result, partly bool) ([]Row, error) {
 	got := map[string]Result{}
 	for _, r := range results {

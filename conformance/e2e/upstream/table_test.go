@@ -93,7 +93,7 @@ func TestCompare(t *testing.T) {
 		"fails":                {[]Expected{all[0], row("fails", Pass), all[2]}, false, "fail instead of pass: timed out"},
 		"passes by surprise":   {[]Expected{row("passes", Fail), all[1], all[2]}, false, "change the table"},
 		"skipped by surprise":  {[]Expected{all[0], all[1], row("skips itself", Pass)}, false, "skip instead of pass: no GPU here"},
-		"nobody expects it":    {all[1:], false, "the table does not have it"},
+		"not expected":         {all[1:], false, "the table does not have it"},
 		"it did not run":       {append(all, row("other", Pass)), false, "did not run"},
 		"it did not need to":   {append(all, row("other", Pass)), true, ""},
 		"it was left out":      {append(all, row("other", Leave)), false, ""},

@@ -61,7 +61,7 @@ type Step struct {
 	Node string `json:"node,omitempty"`
 	// Files are the paths of what it wrote.
 	Files []string `json:"files,omitempty"`
-	// Absent says that what it reads is not there, and why that is no failure; Error says
+	// Absent says that what it reads is not there, and why that is not a failure; Error says
 	// what failed.
 	Absent string `json:"absent,omitempty"`
 	Error  string `json:"error,omitempty"`

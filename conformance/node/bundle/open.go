@@ -461,12 +461,12 @@ func (b *Bundle) manifest() error {
 			continue
 		}
 		if sum, err := b.digest(f.Path); err == nil && f.SHA256 != "" && f.SHA256 != sum {
-			b.notice(f.Path, "it was changed after it was collected: its SHA-256 is not the manifest's")
+			b.notice(f.Path, "it was changed after it was collected: its SHA-256 differs from the manifest's")
 		}
 	}
 	for _, name := range b.Files {
 		if !listed[name] {
-			b.notice(name, "the manifest does not list it: it was put in afterwards")
+			b.notice(name, "the manifest does not list it: it was added afterwards")
 		}
 	}
 	return nil

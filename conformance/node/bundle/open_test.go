@@ -279,7 +279,7 @@ func TestWrite(t *testing.T) {
 			t.Error("it is written over")
 		}
 		if !Is(at) {
-			t.Error("it is none")
+			t.Error("it is not a bundle")
 		}
 		b, err := open(t, at, Limits{})
 		if err != nil {
@@ -304,9 +304,9 @@ func changed(t *testing.T, b *Bundle) {
 		t.Fatal(err)
 	}
 	want := []Notice{
-		{"win1/nodes/win1/a.txt", "it was changed after it was collected: its SHA-256 is not the manifest's"},
+		{"win1/nodes/win1/a.txt", "it was changed after it was collected: its SHA-256 differs from the manifest's"},
 		{"win1/cluster/b.json", "the manifest lists it, and it is not there"},
-		{"win1/new.txt", "the manifest does not list it: it was put in afterwards"},
+		{"win1/new.txt", "the manifest does not list it: it was added afterwards"},
 	}
 	if d := cmp.Diff(want, again.Notices); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -354,7 +354,7 @@ func FuzzName(f *testing.F) {
 }
 
 // TestZipsInFolder: what was taken on several nodes lies as .zip files in a folder. A .zip in one
-// of them is a file like others, and one that is none is said to be.
+// of them is a file like others, and one that is not a bundle is reported.
 func TestZipsInFolder(t *testing.T) {
 	dir := t.TempDir()
 	for _, node := range []string{"win1", "win2"} {

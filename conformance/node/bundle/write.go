@@ -69,7 +69,7 @@ func newWriter(tool string, made time.Time) *Writer {
 func (w *Writer) Add(f File, data []byte) error {
 	name, err := cleanName(f.Path)
 	if err == nil && (name != f.Path || name == Name || w.seen[strings.ToLower(name)]) {
-		err = fmt.Errorf("%s is no path for a file of this bundle", quote(f.Path))
+		err = fmt.Errorf("%s is not a valid path for a file of this bundle", quote(f.Path))
 	}
 	if err != nil {
 		return err

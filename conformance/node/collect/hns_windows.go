@@ -79,7 +79,7 @@ func v1(path string) (string, error) {
 	return said, nil
 }
 
-// indented gives JSON a line for each field; what is none stays as it is.
+// indented gives JSON a line for each field; a text that is not JSON stays as it is.
 func indented(s string) []byte {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(s), "", "  ") != nil {

@@ -120,7 +120,7 @@ func addresses(n *node, names map[uint32]string) error {
 }
 
 // interfaceRow is MIB_IPINTERFACE_ROW (netioapi.h). That of golang.org/x/sys/windows v0.49 gives
-// each NL_INTERFACE_OFFLOAD_ROD four bytes in the place of one, so that all rows but the first
+// each NL_INTERFACE_OFFLOAD_ROD four bytes instead of one, so that all rows but the first
 // are read at a wrong place.
 type interfaceRow struct {
 	Family         uint16

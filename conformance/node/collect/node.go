@@ -32,10 +32,10 @@ type Options struct {
 	Progress func(bundle.Step)
 }
 
-// ErrNotWindows says that this machine is no Windows node.
-var ErrNotWindows = errors.New("this machine does not run Windows: what is read on a node is read by winlab.exe there")
+// ErrNotWindows says that this machine is not a Windows node.
+var ErrNotWindows = errors.New("this machine does not run Windows: run winlab.exe on a Windows node")
 
-// absent is an error that says that something is not there, which is no failure.
+// absent is an error that says that something is not there, which is not a failure.
 type absent struct{ why string }
 
 func (a absent) Error() string { return a.why }

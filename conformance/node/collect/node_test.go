@@ -36,7 +36,7 @@ func TestSteps(t *testing.T) {
 		{Name: "absent", run: func(context.Context, *node) error { return absent{"not here"} }},
 		{Name: "late", run: func(_ context.Context, n *node) error {
 			<-late
-			n.add("c.txt", "text", "c", nil) // nobody takes it any more
+			n.add("c.txt", "text", "c", nil) // it is not taken any more
 			return nil
 		}},
 		{Name: "broken", run: func(context.Context, *node) error { panic("at the disco") }},

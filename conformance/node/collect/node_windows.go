@@ -211,7 +211,7 @@ func services(_ context.Context, n *node) error {
 	return nil
 }
 
-// serviceState is a number of ServiceControllerStatus, 0 where nobody says.
+// serviceState is a number of ServiceControllerStatus, 0 where it is unknown.
 func serviceState(manager windows.Handle, managerErr error, name string) int {
 	if managerErr != nil {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 )
 
-// Redacted is what stands in the place of a value that was taken out.
+// Redacted replaces a value that was removed.
 const Redacted = "REDACTED"
 
 var (
@@ -60,7 +60,7 @@ func replace(text string, re *lazyregexp.Regexp, n *int, with func([]string) str
 	})
 }
 
-// harmless reports whether a value behind a name that sounds like a secret is none.
+// harmless reports whether a value whose name sounds like a secret is not one.
 func harmless(name, value string) bool {
 	name, value = strings.ToLower(name), strings.ToLower(strings.Trim(value, `"'`))
 	switch value {

@@ -22,7 +22,7 @@ func TestRedact(t *testing.T) {
 		{"key: |\n-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nnext", "key: |\nREDACTED\nnext", 1},
 		{"cut -----BEGIN PRIVATE KEY-----\nabc", "cut REDACTED", 1},
 		{`client-key-data: LS0tLS1CRUdJTg==`, `client-key-data: REDACTED`, 1},
-		// What is no secret stays: it decides, or says where to look.
+		// What is not a secret stays: it decides, or says where to look.
 		{`--authentication-token-webhook=true --tls-private-key-file=C:\k\k.pem --cluster-cidr=10.244.0.0/16`, "", 0},
 		{`--source-vip=10.244.1.2 --feature-gates=WinDSR=true --network-name=cbr0`, "", 0},
 		{`I1122 06:45:21.073167 3112 hns.go:400] "Created Hns loadbalancer policy resource" loadBalancer={"HNSID":"8A7A5C5F-0b1e"}`, "", 0},

@@ -30,7 +30,7 @@ func isCapture(head []byte) bool {
 func (x *comparison) capture(e *evidence, file, node string, data []byte) {
 	r, err := capture.Open(bytes.NewReader(data))
 	if err != nil {
-		x.notRead(file, 0, node, "it is no capture of Ethernet frames that can be read")
+		x.notRead(file, 0, node, "it is not a readable capture of Ethernet frames")
 		return
 	}
 	if node == "" {

@@ -125,7 +125,7 @@ type comparison struct {
 // ruleAt is a rule of a port of a node in the model.
 type ruleAt struct{ node, port, rule string }
 
-// counted is such a rule as the node lists it. A name that two rules of a port share is none.
+// counted is such a rule as the node lists it. A name that two rules of a port share does not count.
 type counted struct {
 	rule *dump.Rule
 	port doc.Name

@@ -411,7 +411,7 @@ func TestCaptures(t *testing.T) {
 		})
 	}
 	s.write(t, "win1/cut.pcapng", pcapng(t, nil, nil, nil, false, everywhere)[:20])
-	if got := text(t, s.compare(t)); !strings.Contains(got, "not read   win1/cut.pcapng: it is no capture of Ethernet frames that can be read") {
+	if got := text(t, s.compare(t)); !strings.Contains(got, "not read   win1/cut.pcapng: it is not a readable capture of Ethernet frames") {
 		t.Error(got)
 	}
 }

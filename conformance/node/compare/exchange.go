@@ -177,7 +177,7 @@ func (x *sorting) begin(s *sighting) *exchange {
 	return e
 }
 
-// inOrder sorts sightings by time, and by file and line where one has none.
+// inOrder sorts sightings by time, and by file and line where one has no time.
 func inOrder(all []*sighting) {
 	first := map[string]int{}
 	timed := true

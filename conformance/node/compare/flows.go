@@ -132,7 +132,7 @@ func (o *seen) dropped() (s *sighting, leg trace.Leg) {
 func (o *seen) judge(x *comparison, f *doc.Flow, t *trace.Trace) {
 	if len(t.Paths) == 0 {
 		f.Verdict, f.OurReason = string(t.Verdict), string(t.Reason)
-		f.Why = "the model says nothing of its way"
+		f.Why = "the model does not say where it goes"
 		return
 	}
 	var best *way
@@ -157,8 +157,8 @@ func (o *seen) judge(x *comparison, f *doc.Flow, t *trace.Trace) {
 	f.Decided = decided(t.Paths, agree)
 }
 
-// assumed is the question of sim/lab/flow whether nodes at which nobody looked are as the models
-// make them.
+// assumed is the question of sim/lab/flow whether nodes that were not observed match their
+// models.
 const assumed = "assumed-nodes"
 
 // decided are the questions whose answers part the ways that agree from those that do not, among
@@ -191,7 +191,7 @@ func decided(paths []trace.Path, agree []bool) (all []doc.Decided) {
 			continue
 		}
 		for _, c := range paths[i].Choices {
-			// Whether a node at which nobody looked is in order is no question to sources.
+			// Sources cannot say whether a node that was not observed is in order.
 			if c.Param == "" || c.Param == assumed {
 				continue
 			}
@@ -238,7 +238,7 @@ func (x *comparison) tuple(ctx context.Context, a asked) error {
 	case err != nil:
 		out.Why = "the model cannot send such a packet"
 	case len(tr.Paths) == 0:
-		out.Why = "the model says nothing of its way"
+		out.Why = "the model does not say where it goes"
 	default:
 		out.Verdict, out.OurReason = string(tr.Verdict), cmp.Or(string(tr.Reason), "ok")
 		out.Steps = rulesOn(&tr.Paths[0])

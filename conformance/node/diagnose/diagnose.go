@@ -103,7 +103,7 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 	return d, err
 }
 
-// outside begins the names of files that are none of the node's own.
+// outside begins the names of files that are not the node's own.
 const outside = "\x00"
 
 // machines tells the doctor of the nodes of the cluster, which other files of the bundle have.
@@ -231,13 +231,13 @@ func (x *tries) drift(ctx context.Context, d importer.Drift) error {
 	claim := claimService
 	switch d.ID {
 	case importer.NoEndpoint:
-		claim, f.Write = claimPods, "delete the pod, so that its network is made anew"
+		claim, f.Write = claimPods, "delete the pod, so that its successor gets a new network"
 	case importer.LeftOver:
 		claim, f.Level, f.Effect, f.Write = claimPods, "warning", "risk", "if no pod has the address, remove the endpoint: Get-HnsEndpoint | ? IPAddress -eq ADDRESS | Remove-HnsEndpoint"
 	case importer.OtherRoute, importer.OtherTunnel:
-		claim, f.Write = claimPods, "restart "+d.Maker+" on the node: it makes its routes again; then compare the node's address and annotations in Kubernetes with those of the machine"
+		claim, f.Write = claimPods, "restart "+d.Maker+" on the node: it creates its routes again; then compare the node's address and annotations in Kubernetes with those of the machine"
 	default:
-		f.Write = "restart kube-proxy on the node: it makes its load balancers again"
+		f.Write = "restart kube-proxy on the node: it creates its load balancers again"
 	}
 	if d.Moving != "" {
 		f.Level, f.Effect = "warning", "risk"
@@ -289,7 +289,7 @@ func (x *tries) ends() (all []end) {
 }
 
 // packets sends a packet from a pod of each node that was seen to a pod of each node and to
-// each port of a Service. One that certainly dies is a finding, unless a policy has blocked it.
+// each port of a Service. One that is certainly lost is a finding, unless a policy has blocked it.
 func (x *tries) packets(ctx context.Context, r *importer.Result) error {
 	to := x.ends()
 	tried := 0
@@ -315,7 +315,7 @@ func (x *tries) packets(ctx context.Context, r *importer.Result) error {
 		}
 	}
 	if tried > 0 && len(x.found) == 0 {
-		x.d.Healthy = append(x.d.Healthy, fmt.Sprintf("of %d packets between pods and to Services in the lab of the bundle none certainly dies", tried))
+		x.d.Healthy = append(x.d.Healthy, fmt.Sprintf("none of %d packets between pods and to Services in the lab of the bundle is certainly lost", tried))
 	}
 	return nil
 }
@@ -361,8 +361,8 @@ func (x *tries) trace(ctx context.Context, from, to, protocol string) (*trace.Tr
 	return t, nil
 }
 
-// dies is the way of a packet on which it dies, nil where it certainly does on none: a way
-// that rests on an answer which nobody knows is none. What a policy blocks does not count.
+// dies returns the path on which a packet is certainly lost, nil where there is none: a path that
+// rests on an unknown answer does not count, nor does a packet that a policy blocks.
 func dies(t *trace.Trace) *trace.Path {
 	if t == nil {
 		return nil

@@ -1,7 +1,7 @@
 // Package diagnose says what is wrong in a bundle: what the doctor finds in the files of each
 // node, where Kubernetes and a node's HNS differ, and which packets between pods and to
-// Services die in the lab that the bundle makes, with the place. Doctor and importer know
-// nothing of each other; here they meet.
+// Services are lost in the bundle's lab, with the place. It joins doctor and importer, which
+// do not know each other.
 //
 // It must know no rule: the importer compares with Kubernetes, the doctor looks for causes, and
 // the lab says what becomes of packets, and what a plugin makes of its configuration. Of HNS it

@@ -194,7 +194,7 @@ func (x *tries) differs(d *difference, from string) {
 		Cause:   "an endpoint is not as the CNI configuration makes it",
 		File:    from, Line: 1,
 		Evidence: []string{from + ": " + says(d.makes), "HNS of " + d.node + ": " + says(d.has)},
-		Symptom:  "packets of the pod have another address outside than they should, or another way",
-		Write:    "delete the pod, so that its endpoint is made anew; if the new one is the same, the node reads another configuration or another version of the plugin"}
+		Symptom:  "packets of the pod leave with another address or by another path than they should",
+		Write:    "delete the pod, so that its successor gets a new endpoint; if the new one is the same, the node reads another configuration or another version of the plugin"}
 	x.finding(claimExceptions, f)
 }

@@ -259,7 +259,7 @@ func noNetwork(x *nodeFacts) look {
 	}
 	h := hit{says: "HNS has no network for pods", evidence: []observed.Place{place}}
 	if x.n.Printed && len(noVEthernet(x).hits) == 0 { // the adapters say so, too
-		h.says, h.level = "the list of HNS networks has none for pods: if it is whole, HNS has none", "warning"
+		h.says, h.level = "the list of HNS networks has no network for pods; if it is complete, HNS has none", "warning"
 	}
 	if !x.flannel() {
 		// What the documents say is for flannel's start.ps1.

@@ -91,7 +91,7 @@ func otherNetwork(x *nodeFacts) look {
 	}
 	h := hit{says: fmt.Sprintf("kube-proxy looks for pods on the network %s, and all %d endpoints of containers are on %s", want.Value, there, strings.Join(of, ", ")), evidence: places}
 	if len(x.n.NotOnNetwork) == 0 {
-		// Containers that are none of Kubernetes have such endpoints, too.
+		// Containers outside of Kubernetes have such endpoints, too.
 		h.level = "warning"
 	}
 	for _, m := range x.n.NotOnNetwork[:min(len(x.n.NotOnNetwork), 3)] {
@@ -149,7 +149,7 @@ func requestRange(x *nodeFacts) look {
 		if r.Asked {
 			verb = "was asked for with"
 		}
-		out.hits = append(out.hits, hit{says: fmt.Sprintf("an endpoint %s %q in %s, which is no range of addresses", verb, r.Value, r.Field), evidence: []observed.Place{r.Place}, subject: "endpoint " + dump.Clip(r.Endpoint)})
+		out.hits = append(out.hits, hit{says: fmt.Sprintf("an endpoint %s %q in %s, which is not a range of addresses", verb, r.Value, r.Field), evidence: []observed.Place{r.Place}, subject: "endpoint " + dump.Clip(r.Endpoint)})
 	}
 	return out
 }

@@ -90,7 +90,7 @@ func Items() []Item {
 			{ID: "outbound-nat-missing", says: "an endpoint has no OutBoundNAT policy, and the configuration asks for one", Level: "error", Effect: "fails", look: outboundNATMissing},
 		}},
 		{id: "port-ranges", Title: "Are there ports for HNS and for node ports?", Claim: "trouble-port-ranges", Causes: []Cause{
-			{ID: "nodeport-excluded", says: "somebody excluded ports of the range of node ports", Level: "warning", Effect: "risk", look: nodePortExcluded},
+			{ID: "nodeport-excluded", says: "ports of the range of node ports are excluded", Level: "warning", Effect: "risk", look: nodePortExcluded},
 			{ID: "dynamic-range-node-ports", says: "the dynamic ports overlap those of node ports", Level: "warning", Effect: "risk", look: dynamicNodePorts},
 			{ID: "port-blocks-scarce", says: "few blocks of 64 dynamic ports are free", Level: "warning", Effect: "risk", look: portBlocksScarce},
 		}},
@@ -98,7 +98,7 @@ func Items() []Item {
 			{ID: "hns-call-refused", says: "a log has a code with which HNS refused a call", Level: "warning", Effect: "fails", look: hnsRefused},
 		}},
 		{id: "vfp", Title: "Does VFP have the rules of HNS's objects?", Claim: "trouble-vfp", Causes: []Cause{
-			{ID: "vfp-rule-stale", says: "a rule of VFP serves something that HNS has no more", Level: "error", Effect: "fails", look: vfpRuleStale},
+			{ID: "vfp-rule-stale", says: "a rule of VFP serves something that HNS no longer has", Level: "error", Effect: "fails", look: vfpRuleStale},
 			{ID: "vfp-rule-missing", says: "a port of the switch misses the rule of a load balancer", Level: "error", Effect: "fails", look: vfpRuleMissing},
 			{ID: "vfp-port-blocked", says: "a port of the switch is blocked", Level: "error", Effect: "fails", look: vfpPortBlocked},
 		}},
@@ -132,7 +132,7 @@ func Items() []Item {
 		}},
 		{id: "cni-configuration", Title: "Are the ranges of the CNI configuration ranges?", Claim: "trouble-cni-configuration", Causes: []Cause{
 			{ID: "cni-configuration", says: "the CNI configuration has a value that its plugin cannot use", Level: "error", Effect: "fails", look: cniConfiguration},
-			{ID: "hns-request-range", says: "HNS was given something that is no range of addresses", Level: "error", Effect: "fails", look: requestRange},
+			{ID: "hns-request-range", says: "HNS was given something that is not a range of addresses", Level: "error", Effect: "fails", look: requestRange},
 		}},
 		{id: "plugin-parts", Title: "Do the network plugin's own parts run?", Claim: "trouble-plugin-parts", Causes: []Cause{
 			{ID: "plugin-service-stopped", says: "a service of the network plugin is registered and does not run", Level: "error", Effect: "fails", look: pluginServices},

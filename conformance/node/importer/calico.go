@@ -52,7 +52,7 @@ type calicoBlock struct {
 	at object
 }
 
-// prefix is the block's range; ok is false where the node does not have it, or it is none of IPv4.
+// prefix is the block's range; ok is false where the node does not have it, or it is not an IPv4 range.
 func (b *calicoBlock) prefix() (p netip.Prefix, ok bool) {
 	p, err := netip.ParsePrefix(b.Spec.CIDR)
 	return p.Masked(), err == nil && p.Addr().Is4() && b.Spec.State == "confirmed" && fmt.Sprint(b.Spec.Deleted) != "true"
@@ -322,8 +322,8 @@ func (im *importing) calicoTemplate(mode string) []byte {
 	for _, r := range ranges {
 		policies = append(policies, map[string]any{"Name": "EndpointPolicy", "Value": map[string]any{"Type": "SDNROUTE", "DestinationPrefix": r, "NeedEncap": true}})
 	}
-	im.doubt("nothing shows Calico's configuration as it is on Windows nodes: taken for that of its package with these settings")
-	im.r.miss("Calico's configuration as it is on Windows nodes", "it is taken for that of its package, with windows_loopback_DSR", `10-calico.conf in C:\etc\cni\net.d or C:\k\cni\config`)
+	im.doubt("nothing shows Calico's configuration as it is on Windows nodes: assumed to be that of its package with these settings")
+	im.r.miss("Calico's configuration as it is on Windows nodes", "it is assumed to be that of its package, with windows_loopback_DSR", `10-calico.conf in C:\etc\cni\net.d or C:\k\cni\config`)
 	data, _ := json.MarshalIndent(map[string]any{"name": "Calico", "windows_use_single_network": true, "cniVersion": "0.3.1", "type": "calico", "mode": mode, "vxlan_mac_prefix": "0E-2A", "vxlan_vni": vni,
 		"windows_loopback_DSR": true, "capabilities": map[string]any{"dns": true}, "DNS": map[string]any{"Nameservers": servers, "Search": []string{"svc.cluster.local"}},
 		"ipam": map[string]any{"type": "calico-ipam", "subnet": "usePodCidr"}, "policies": policies}, "", "  ")
@@ -360,7 +360,7 @@ func (im *importing) calicoRest(cluster netip.Prefix) {
 	const settle = "kubectl get ippools.crd.projectcalico.org -o json"
 	pools := im.calicoPools()
 	if len(pools) == 0 {
-		im.r.miss("IP pools of Calico", fmt.Sprintf("the cluster's prefix %s is taken for the one pool, with natOutgoing", cluster), settle)
+		im.r.miss("IP pools of Calico", fmt.Sprintf("the cluster's prefix %s is assumed to be the only pool, with natOutgoing", cluster), settle)
 	}
 	for _, p := range pools {
 		at := fmt.Sprintf("%s:%d", p.at.File, p.at.Line)

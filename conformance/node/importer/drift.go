@@ -86,9 +86,9 @@ func (im *importing) drift(n *labNode) {
 		if p.Spec.NodeName != n.name || local[a] != nil || p.unsure != "" {
 			continue
 		}
-		means := "nothing reaches the pod; it is not in the lab"
+		means := "no packet reaches the pod; it is not in the lab"
 		if slices.ContainsFunc(addresses(p), func(o netip.Addr) bool { return local[o] != nil }) {
-			means = "nothing reaches the pod at this address"
+			means = "no packet reaches the pod at this address"
 		}
 		moving := ""
 		if p.DeletionTimestamp != nil {
@@ -193,7 +193,7 @@ func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, 
 	for i := range d.LoadBalancers {
 		lb := &d.LoadBalancers[i]
 		if _, gone := behind(lb, byID, of6(lb)); len(gone) > 0 && !told[lb.ID] {
-			add(Drift{ID: OtherBackends, Kubernetes: says, Means: "connections that get such a backend go to an address that nobody has",
+			add(Drift{ID: OtherBackends, Kubernetes: says, Means: "connections that get such a backend go to an address that no endpoint has",
 				HNS: fmt.Sprintf("load balancer %s, of %s, names endpoints that are not there: %s", strings.ToLower(lb.ID), frontends(lb), strings.Join(gone, ", "))})
 		}
 	}

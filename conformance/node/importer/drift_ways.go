@@ -45,7 +45,7 @@ func (im *importing) driftOfWays(n *labNode, add func(Drift)) {
 	}
 }
 
-// externalNetwork is a network that scripts make so that a switch stays; nobody makes ways of it
+// externalNetwork is a network that scripts make so that a switch stays; it gets no routes
 // (microsoft/SDN Kubernetes/flannel start.ps1, projectcalico/calico node/windows-packaging node-service.ps1).
 const externalNetwork = "External"
 
@@ -134,9 +134,9 @@ func plainMAC(s string) string {
 func route(n *labNode, pods netip.Prefix, at netip.Addr, d Drift, add func(Drift)) {
 	all := n.got.dump.Routes
 	if len(all) == 0 || n.got.dump.OnlyGateways {
-		return // nobody has taken them
+		return // they were not taken
 	}
-	d.ID, d.Means = OtherRoute, "packets to the pods of that node take another way, or none"
+	d.ID, d.Means = OtherRoute, "packets to the pods of that node take another path, or none"
 	i := slices.IndexFunc(all, func(r dump.Route) bool { return r.To.Masked() == pods.Masked() && r.Via.IsValid() })
 	switch {
 	case i < 0:

@@ -110,7 +110,7 @@ func foreign(t *testing.T, design, form string) {
 	left := strings.Join(r.LeftOut, "\n")
 	for name := range notState("") {
 		if !strings.Contains(left, filepath.Base(name)) {
-			t.Errorf("%s is not read, and nobody says so:\n%s", name, left)
+			t.Errorf("%s is not read, and that is not reported:\n%s", name, left)
 		}
 	}
 	if strings.Contains(string(r.Lab), "kubeproxy.log") {

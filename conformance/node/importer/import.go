@@ -45,7 +45,7 @@ type importing struct {
 	read    map[string]*dump.Node
 	// guess says what of the network plugin nothing in the bundle says, "" where all is there.
 	guess string
-	// noPolicies says why nobody read NetworkPolicies, "" where somebody has: the ACLs of nodes that
+	// noPolicies says why NetworkPolicies were not read, "" where they were: the ACLs of nodes that
 	// were seen are theirs, those of others are not known.
 	noPolicies string
 	// ref is how the lab names a file of the bundle, and beside how one of [Result.Extra].
@@ -150,9 +150,9 @@ func (im *importing) kubeNodes() {
 }
 
 // notRead notes what could not be read of the cluster. The lab has nothing of it, which is not
-// the same as that the cluster has none.
+// the same as a cluster that has none.
 func (im *importing) notRead(s bundle.Step) {
-	settle := "winlab collect --cluster, by somebody who may read it"
+	settle := "winlab collect --cluster, as a user who may read it"
 	switch s.Name {
 	case "pods", "remove", "events", "version", "runtimeclasses": // of Windows nodes, which say themselves what is missing, or nothing that a lab has
 		im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: step %s failed: %s", bundle.Name, s.Name, comment(s.Error)))

@@ -101,7 +101,7 @@ func TestImport(t *testing.T) {
 	}
 	for _, f := range []struct{ from, to, want string }{
 		{"pod/web/b", "pod/web/a:8080", "delivered "},
-		{"pod/web/b", "pod/web/a:81", "pod web/a declares the ports tcp/8080; on which others its programs listen nobody said; ask with: kubectl exec -n web a -- netstat -an"},
+		{"pod/web/b", "pod/web/a:81", "pod web/a declares the ports tcp/8080; other listening ports are unknown; find out with: kubectl exec -n web a -- netstat -an"},
 		{"pod/web/b", "192.168.1.12:80", "unknown "},
 	} {
 		if got := verdict(t, c, f.from, f.to); !strings.Contains(strings.ToLower(got), strings.ToLower(f.want)) {
@@ -126,7 +126,7 @@ func TestBuild(t *testing.T) {
 		{"", "", "Windows Server 2019 Datacenter", "builds: [10.0.17763]", "the revision of the build of Windows of node win1"},
 		{"", "", "Windows Server Datacenter", "build: unknown # nothing", "the build of Windows of node win1"},
 		{"", "", "", "build: unknown # nothing", "the build of Windows of node win1"},
-		{"10.0.25398.1", "10.0.25398", "", "build: unknown # nothing", `the build of Windows of node win1 ("10.0.25398.1" is none that winlab knows)`},
+		{"10.0.25398.1", "10.0.25398", "", "build: unknown # nothing", `the build of Windows of node win1 ("10.0.25398.1" is not known to winlab)`},
 	} {
 		r, c, err := imported(t, node+strings.Replace(strings.Replace(objects, `"kernelVersion": "10.0.20348.2582"`, `"kernelVersion": "`+tt.kernel+`", "osImage": "`+tt.image+`"`, 1),
 			`"labels": {`, `"labels": {"node.kubernetes.io/windows-build": "`+tt.label+`", `, 1))
@@ -203,7 +203,7 @@ func TestImportAlone(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
 	}
-	if got := verdict(t, c, "pod/a-cbr0", "pod/b-cbr0:80"); !strings.HasPrefix(got, "unknown ") || !strings.Contains(got, "endpoint b_cbr0 of win1") {
+	if got := verdict(t, c, "pod/a-cbr0", "pod/b-cbr0:80"); !strings.HasPrefix(got, "unknown ") || !strings.Contains(got, "b_cbr0 of win1: listening ports unknown") {
 		t.Error(got)
 	}
 }
@@ -263,7 +263,7 @@ func TestImportFailedStep(t *testing.T) {
 	}
 }
 
-// TestImportNotSeen: a verdict that rests on a node at which nobody looked says so, and one
+// TestImportNotSeen: a verdict that rests on a node that was not observed says so, and one
 // that does not is as before.
 func TestImportNotSeen(t *testing.T) {
 	more := strings.Replace(objects, `"items": [`, `"items": [
@@ -283,7 +283,7 @@ func TestImportNotSeen(t *testing.T) {
 		"pod/web/b -> pod/web/a:8080":  "delivered ok; ",
 		"node/win1 -> node/lin1:10250": "varies missing-fact; lin1 is as win-bridge and kube-proxy make it",
 		"node/lin1 -> node/win2:10250": "varies missing-fact; lin1, win2 are as win-bridge and kube-proxy make them",
-		"pod/web/b -> 192.168.1.14:80": "unknown model-hole; ", // nobody says whether it has Windows
+		"pod/web/b -> 192.168.1.14:80": "unknown model-hole; ", // whether it has Windows is unknown
 	} {
 		from, to, _ := strings.Cut(flow, " -> ")
 		tr, err := c.Trace(t.Context(), lab.Request{From: from, To: to})
@@ -353,10 +353,10 @@ func TestImportPlugin(t *testing.T) {
 		return strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"metadata": {"name": "win1", `, `"metadata": {"name": "win1", "annotations": {`+annotation+`}, `, 1)
 	}
 	for _, c := range []struct{ name, files, plugin, guess, means string }{
-		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: taken for win-bridge", "win1 is as win-bridge and kube-proxy make it"},
-		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "taken for one without policies", "win1 is as flannel and kube-proxy make it"},
-		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "taken for one without policies", "win1 is as flannel and kube-proxy make it"},
-		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and nothing in the bundle says what it makes on Windows nodes: taken for win-bridge", "win1 is as win-bridge and kube-proxy make it"},
+		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: assuming win-bridge", "win1 is as win-bridge and kube-proxy make it"},
+		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy make it"},
+		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy make it"},
+		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and nothing in the bundle says what it makes on Windows nodes: assuming win-bridge", "win1 is as win-bridge and kube-proxy make it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, lab1, err := imported(t, c.files)

@@ -68,7 +68,7 @@ type labNode struct {
 	// loaded says that its HNS is that of its files, vtep is the MAC address of its tunnel device.
 	loaded bool
 	vtep   string
-	// doubts are why nobody knows that the node is as the lab makes it.
+	// doubts are the reasons why the node may differ from what the lab makes.
 	doubts []string
 }
 
@@ -213,7 +213,7 @@ func (im *importing) node(n *labNode) bool {
 			ports = append(ports, "tcp/10250")
 		}
 		n.tree.set("listen", ports, "")
-		n.doubts = append(n.doubts, "no bundle has the state of a node with Linux")
+		n.doubts = append(n.doubts, "no bundle has the state of a Linux node")
 		im.network4(n)
 	} else {
 		im.windows(n)
@@ -221,8 +221,8 @@ func (im *importing) node(n *labNode) bool {
 	return true
 }
 
-// podCIDR is the IPv4 range of a node's pods, "" where it has none, and where its pods have addresses
-// of another: the controller manager gives nodes ranges that plugins with addresses of their own
+// podCIDR is the IPv4 range of a node's pods, "" where it has no range, or where its pods have addresses
+// of another one: the controller manager gives nodes ranges that plugins with addresses of their own
 // (Amazon's, Azure's, Calico's IPAM) do not use.
 func (im *importing) podCIDR(n *labNode) string {
 	if n.kube == nil {
@@ -298,7 +298,7 @@ func (im *importing) windows(n *labNode) {
 			why = n.got.why
 		}
 		n.doubts = append(n.doubts, comment(why))
-		im.r.miss("HNS of node "+n.name, why+": it is taken to be as its plugin and kube-proxy make it, and a verdict of a flow that meets it says so", "winlab.exe collect "+n.name+".zip, on the node")
+		im.r.miss("HNS of node "+n.name, why+": winlab assumes that it is as its plugin and kube-proxy make it, and verdicts of flows that meet it say so", "winlab.exe collect "+n.name+".zip, on the node")
 		return
 	}
 	if im.openVSwitch(n) {
@@ -315,7 +315,7 @@ func (im *importing) windows(n *labNode) {
 	n.tree.set("hnsDump", refs, "")
 	im.noBalancers(n)
 	if len(n.got.dump.Routes) == 0 || n.got.dump.OnlyGateways {
-		im.r.miss("routes of node "+n.name, "packets that its own stack passes on have the ways that follow from its addresses", "route print")
+		im.r.miss("routes of node "+n.name, "packets that its own stack passes on take the routes that follow from its addresses", "route print")
 	}
 	if !slices.ContainsFunc(n.got.dump.Interfaces, func(i dump.Interface) bool { return i.Shown }) {
 		im.r.miss("whether node "+n.name+" forwards between its interfaces", "flows that its own stack would have to pass on are unknown", "Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding")
@@ -345,8 +345,8 @@ func (im *importing) build(n *labNode) {
 		return
 	}
 	if strange != "" {
-		what += fmt.Sprintf(" (%q is none that winlab knows)", strange)
-		n.doubts = append(n.doubts, fmt.Sprintf("its build %s is none that winlab knows, and is taken to do what those do that it knows", comment(strange)))
+		what += fmt.Sprintf(" (%q is not known to winlab)", strange)
+		n.doubts = append(n.doubts, fmt.Sprintf("its build %s is not known to winlab; assuming that it behaves like the known builds", comment(strange)))
 	}
 	if at := hcnV2(n); at != nil && strange == "" {
 		because := fmt.Sprintf("HNS shows objects of the HCN v2 API (%s:%d), which Windows Server 2019 is the first to have", at.File, at.Line)
@@ -357,16 +357,16 @@ func (im *importing) build(n *labNode) {
 	im.r.miss(what, leaves, settle)
 }
 
-// noBalancers says of a node whose load balancers no file shows that nobody knows whether it has some:
+// noBalancers notes that it is unknown whether a node has load balancers when no file shows one:
 // what one script lists and another does not looks alike. The collector lists them always.
 func (im *importing) noBalancers(n *labNode) {
 	if len(n.got.dump.HNS.LoadBalancers) > 0 || len(im.services) == 0 || im.b.Manifest != nil {
 		return
 	}
 	const settle = "Get-HnsPolicyList | ConvertTo-Json -Depth 20"
-	n.doubts = append(n.doubts, "no file shows a load balancer of it, and whether it has none is not said; take: "+settle)
+	n.doubts = append(n.doubts, "no file shows a load balancer of it; whether it has any is unknown; take: "+settle)
 	if !slices.ContainsFunc(im.r.Missing, func(m Missing) bool { return m.What == "load balancers of node "+n.name }) {
-		im.r.miss("load balancers of node "+n.name, "no file shows one: either it has none, or nobody listed them; verdicts of flows that come to the node say so", settle)
+		im.r.miss("load balancers of node "+n.name, "no file shows one: either it has none, or they were not listed; verdicts of flows that come to the node say so", settle)
 	}
 }
 
@@ -470,7 +470,7 @@ func (im *importing) subnets(nodes []*labNode) (prefixes []netip.Prefix) {
 	return prefixes
 }
 
-// fabric writes the segments of the nodes, and their gateways as routers that nobody looked at.
+// fabric writes the segments of the nodes, and their gateways as routers that were not observed.
 func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
 	prefixes := im.prefixes
 	var segments, routers []tree

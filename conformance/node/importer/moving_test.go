@@ -31,13 +31,13 @@ func TestMoving(t *testing.T) {
 		made time.Time
 		want string
 	}{
-		"long ago":          {pod("a", time.Hour, 50*time.Minute, corev1.ConditionTrue), made, ""},
-		"just made":         {pod("a", 11*time.Second, 11*time.Second, corev1.ConditionFalse), made, "pod web/a-0 was made 11s before the bundle was begun"},
-		"just not ready":    {pod("a", time.Hour, 30*time.Second, corev1.ConditionFalse), made, "pod web/a-0 became not ready 30s before"},
-		"since":             {pod("a", time.Hour, -4*time.Second, corev1.ConditionTrue), made, "pod web/a-0 became ready 4s after"},
-		"ends":              {ending, made, "pod web/a-0 was to end 5s after"},
-		"of another":        {pod("b", time.Second, time.Second, corev1.ConditionTrue), made, ""},
-		"nobody knows when": {pod("a", time.Second, time.Second, corev1.ConditionTrue), time.Time{}, ""},
+		"long ago":            {pod("a", time.Hour, 50*time.Minute, corev1.ConditionTrue), made, ""},
+		"just made":           {pod("a", 11*time.Second, 11*time.Second, corev1.ConditionFalse), made, "pod web/a-0 was made 11s before the bundle was begun"},
+		"just not ready":      {pod("a", time.Hour, 30*time.Second, corev1.ConditionFalse), made, "pod web/a-0 became not ready 30s before"},
+		"since":               {pod("a", time.Hour, -4*time.Second, corev1.ConditionTrue), made, "pod web/a-0 became ready 4s after"},
+		"ends":                {ending, made, "pod web/a-0 was to end 5s after"},
+		"of another":          {pod("b", time.Second, time.Second, corev1.ConditionTrue), made, ""},
+		"the time is unknown": {pod("a", time.Second, time.Second, corev1.ConditionTrue), time.Time{}, ""},
 	} {
 		im := &importing{b: &bundle.Bundle{Manifest: &bundle.Manifest{Made: c.made}}, pods: []kubePod{c.pod}}
 		if got := im.moving(s); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {

@@ -113,8 +113,8 @@ func (im *importing) plugin(nodes []*labNode) chosen {
 	if other, from := im.otherPlugin(); other != "" {
 		why = other + " is there (" + from + "), and nothing in the bundle says what it makes on Windows nodes"
 	}
-	im.doubt(why + ": taken for " + plugin)
-	im.r.miss("the network plugin", why+": nodes of which there are no files are as "+plugin+" makes them, and verdicts of flows that meet one say so", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
+	im.doubt(why + ": assuming " + plugin)
+	im.r.miss("the network plugin", why+": nodes without files are assumed to be as "+plugin+" makes them, and verdicts of flows that meet one say so", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, "cbr0", "")
 }
 
@@ -133,7 +133,7 @@ func (im *importing) confs() (all []string) {
 	return all
 }
 
-// withoutNetConf is what stands for flannel where nothing says its backend: no lab of it can be made.
+// withoutNetConf chooses a plugin instead of flannel when its backend is unknown, since no lab can be made then.
 // The network that HNS has says what kind it is.
 func (im *importing) withoutNetConf(nodes []*labNode) chosen {
 	const why = "flannel is there, and nothing says its backend"
@@ -144,12 +144,12 @@ func (im *importing) withoutNetConf(nodes []*labNode) chosen {
 		for i := range n.got.dump.HNS.Networks {
 			if x := &n.got.dump.HNS.Networks[i]; x.Is(hns.Overlay) || x.Is(hns.L2Bridge) {
 				c := im.byType(n, x)
-				im.doubt(why + ": taken for " + c.name)
+				im.doubt(why + ": assuming " + c.name)
 				return c
 			}
 		}
 	}
-	im.doubt(why + ": taken for win-bridge")
+	im.doubt(why + ": assuming win-bridge")
 	return im.made("win-bridge", "cbr0", "")
 }
 
@@ -166,8 +166,8 @@ func (im *importing) flannel() (c chosen, ok bool) {
 	if plugin == "" {
 		return c, false
 	}
-	im.doubt("nothing in the bundle has flannel's configuration for Windows nodes: taken for one without policies")
-	im.r.miss("flannel's configuration for Windows nodes", "nodes of which there are no files have endpoints without policies: no address translation and no routes of it", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
+	im.doubt("nothing in the bundle has flannel's configuration for Windows nodes: assuming one without policies")
+	im.r.miss("flannel's configuration for Windows nodes", "nodes without files have endpoints without policies: no address translation and no routes of the plugin", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
 	data, _ := json.MarshalIndent(map[string]any{"cniVersion": "0.3.0", "name": "cbr0", "type": "flannel", "delegate": map[string]any{"type": plugin}}, "", "  ")
 	return chosen{name: string(cni.PluginFlannel), conf: im.beside(im.extra("cni.conf", data)), from: from}, true
 }
@@ -200,14 +200,14 @@ func (im *importing) byType(n *labNode, x *hns.Network) chosen {
 	case x.Is(hns.Transparent) && n.kube != nil && oldRouting(n.kube.Status.NodeInfo.KubeletVersion):
 		// Two guides of Kubernetes 1.5 are for Windows; the other one, Open vSwitch, has its
 		// adapters in a bridge of its own, which is not in HNS.
-		im.r.miss("the configuration of the network plugin", "nodes of which there are no files have routes as the guide of Kubernetes 1.5 for RRAS makes them", "route print on each node")
+		im.r.miss("the configuration of the network plugin", "nodes without files have routes as the guide of Kubernetes 1.5 for RRAS makes them", "route print on each node")
 		return chosen{name: "rras", from: im.r.conclude("network plugin", "rras", because+", and Kubernetes 1.5 has guides for RRAS and Open vSwitch alone")}
 	case x.Is(hns.L2Tunnel), strings.HasPrefix(strings.ToLower(x.Name), "azure"):
 		plugin = "azure-vnet"
 	case !x.Is(hns.L2Bridge):
-		im.doubt(because + ": taken for " + plugin)
+		im.doubt(because + ": assuming " + plugin)
 	}
-	im.r.miss("the configuration of the network plugin", "Linux nodes, and Windows nodes of which there are no files, are as "+plugin+" makes them", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
+	im.r.miss("the configuration of the network plugin", "Linux nodes, and Windows nodes without files, are assumed to be as "+plugin+" makes them", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, x.Name, im.r.conclude("network plugin", plugin, because))
 }
 
@@ -248,7 +248,7 @@ func (im *importing) netConf(cluster netip.Prefix) (name, from string) {
 		im.r.miss("net-conf.json of flannel", "the backend of flannel is not known", settle)
 		return "", ""
 	}
-	im.r.miss("net-conf.json of flannel", "its backend is "+backend+", the rest (the range of pods, VNI, port) is as nobody asked for another", settle)
+	im.r.miss("net-conf.json of flannel", "its backend is "+backend+", the rest (the range of pods, VNI, port) is assumed to have its defaults", settle)
 	data, _ := json.MarshalIndent(map[string]any{"Network": cluster.String(), "Backend": map[string]any{"Type": backend}}, "", "  ")
 	im.r.Extra["net-conf.json"] = append(data, '\n')
 	return im.beside("net-conf.json"), from
@@ -278,7 +278,7 @@ func (im *importing) backend() (name, from string) {
 	return "", ""
 }
 
-// azureOverlay reports whether azure-vnet gives pods addresses that are none of the virtual network
+// azureOverlay reports whether azure-vnet gives pods addresses outside of the virtual network
 // (Azure/azure-container-networking cni/network, ipam mode): what that network does with them is set
 // outside of the cluster.
 func (im *importing) azureOverlay() bool {

@@ -282,14 +282,14 @@ func mayBeJSON(head []byte) bool {
 var needed = []string{"hns-v1", "hns-v2"}
 
 // failedStep says that a step of the collector failed whose files would then be a part of what
-// the node has; "" for none. A step that wrote nothing is a kind of objects that nobody saw.
+// the node has; "" for none. A step that wrote nothing leaves a kind of objects unobserved.
 func (im *importing) failedStep(node string) string {
 	if im.b.Manifest == nil {
 		return ""
 	}
 	for _, s := range im.b.Manifest.Steps {
 		if s.Error != "" && s.Node == node && slices.Contains(needed, s.Name) {
-			return fmt.Sprintf("step %s of the collector failed there (%s), so what it lists may not be all", s.Name, comment(s.Error))
+			return fmt.Sprintf("step %s of the collector failed there (%s), so its lists may be incomplete", s.Name, comment(s.Error))
 		}
 	}
 	return ""

@@ -10,7 +10,7 @@ import (
 )
 
 // TestImportNoBalancers: where no file shows a load balancer of a node and the cluster has Services,
-// nobody knows whether it has none; the verdict of a flow to a Service is not that of a node without any.
+// it is unknown whether it has any; the verdict of a flow to a Service is not that of a node without any.
 func TestImportNoBalancers(t *testing.T) {
 	service := `-- cluster/services.json --
 {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "web", "name": "a"}, "spec": {"clusterIP": "10.96.0.50", "selector": {"app": "a"}, "ports": [{"port": 80, "targetPort": 8080}]}}
@@ -38,7 +38,7 @@ func TestImportNoBalancers(t *testing.T) {
 	}
 }
 
-// TestImportSchema: a node whose files show objects of HCN v2 is no Windows before 2019.
+// TestImportSchema: a node whose files show objects of HCN v2 does not have a Windows before 2019.
 func TestImportSchema(t *testing.T) {
 	plain := strings.Replace(objects, `"kernelVersion": "10.0.20348.2582", `, "", 1)
 	for files, want := range map[string]string{
@@ -58,8 +58,8 @@ func TestImportSchema(t *testing.T) {
 	}
 }
 
-// TestImportPoliciesNotRead: a node at which nobody looked is not known for the policies either that
-// nobody could read.
+// TestImportPoliciesNotRead: of a node that was not observed, the policies that could not be read are
+// unknown too.
 func TestImportPoliciesNotRead(t *testing.T) {
 	manifest := `-- bundle.json --
 {"apiVersion": "winlab.dev/bundle/v1alpha1", "kind": "Bundle", "tool": "winlab", "made": "2026-01-01T00:00:00Z",

@@ -18,7 +18,7 @@ func (im *importing) antreaThere() bool {
 }
 
 // antreaOff says where the extension of Open vSwitch is off on a node, "" where nothing shows that: the
-// cluster then does not run as Antrea makes it, and nobody knows what it does.
+// cluster then does not run as Antrea makes it, and what it does is unknown.
 func (im *importing) antreaOff() string {
 	for _, c := range im.nodes {
 		if c.why != "" || c.dump == nil || c.dump.HNS == nil {
@@ -54,7 +54,7 @@ func (im *importing) openVSwitch(n *labNode) bool {
 		why += ", so HNS decides nothing there, and no bundle has the flows of Open vSwitch"
 		n.doubts = append(n.doubts, comment(why))
 		im.r.conclude("the data plane of "+n.name, "Open vSwitch as Antrea programs it", comment(why))
-		im.r.miss("the flows of Open vSwitch on node "+n.name, "they are taken to be what Antrea makes, and a verdict of a flow that meets the node says so", "ovs-ofctl dump-flows br-int, on the node; winlab does not read it")
+		im.r.miss("the flows of Open vSwitch on node "+n.name, "they are assumed to be what Antrea makes, and verdicts of flows that meet the node say so", "ovs-ofctl dump-flows br-int, on the node; winlab does not read it")
 		for j := range im.r.Nodes {
 			if im.r.Nodes[j].Name == n.name {
 				im.r.Nodes[j].Why = why

@@ -110,14 +110,14 @@ func (im *importing) forAll(f string, data []byte, nodes []*labNode) string {
 			continue
 		}
 		if own := replaceAddress(data, n.address, cni.ManagementIPToken); !bytes.Equal(own, data) {
-			im.r.conclude("the CNI configuration of nodes of which there are no files", comment(im.b.Shown(f)), "that of "+n.name+" has the node's own address, and theirs have theirs in its place")
+			im.r.conclude("the CNI configuration of nodes without files", comment(im.b.Shown(f)), "that of "+n.name+" has the node's own address, which is replaced by theirs")
 			return im.beside(im.extra("cni.conf", own))
 		}
 	}
 	return im.ref(f)
 }
 
-// replaceAddress puts a text in the place of an address, not in that of a longer one.
+// replaceAddress replaces an address by a text, but not inside of a longer address.
 func replaceAddress(data []byte, a netip.Addr, by string) []byte {
 	text, of := string(data), a.String()
 	part := func(c byte) bool { return c >= '0' && c <= '9' || c == '.' }
@@ -223,7 +223,7 @@ func (im *importing) withAgent(c *chosen) bool {
 		text, c.netFrom = []byte(linux.Data[name]), im.r.fact(name+" of Linux nodes", "as it is", linuxAt.File, linuxAt.Line)
 		im.open(name+" of Windows nodes", "that of Linux nodes stands for it: whether Windows nodes have the same mode, and proxyAll, is not shown", settle)
 	default:
-		im.open(name, "nothing shows the mode, the tunnel and proxyAll of Antrea: taken for encap with Geneve, and for a host whose own connections AntreaProxy does not serve", settle)
+		im.open(name, "nothing shows the mode, the tunnel and proxyAll of Antrea: assuming encap with Geneve, and that AntreaProxy does not serve connections of the host itself", settle)
 		return true
 	}
 	a, err := cni.ParseAntreaAgent(name, text)
@@ -253,7 +253,7 @@ func (im *importing) withAgent(c *chosen) bool {
 	return true
 }
 
-// open notes what the bundle leaves open about a plugin: nodes at which nobody looked say so.
+// open notes what the bundle leaves open about a plugin: nodes that were not observed say so.
 func (im *importing) open(what, leaves, settle string) {
 	im.r.miss(what, leaves, settle)
 	im.doubt(leaves)

@@ -150,7 +150,7 @@ func pluginBundle(t *testing.T, at string) (orig *lab.Cluster, f *lab.File, dir 
 
 var anyAssumed = regexp.MustCompile(`(?m)^ *assumed: .*\n`)
 
-// importAs imports a folder, and builds its lab, with nodes at which nobody looked taken to be as they
+// importAs imports a folder, and builds its lab, with nodes that were not observed taken to be as they
 // are made where asMade is set.
 func importAs(t *testing.T, dir string, asMade bool) (*importer.Result, *lab.Cluster) {
 	t.Helper()
@@ -235,7 +235,7 @@ func TestEveryPluginIsImported(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					// Nobody looked at the nodes: delivered if they are as their plugin makes them.
+					// The nodes were not observed: delivered if they are as their plugin makes them.
 					if tr.Verdict != trace.Varies || tr.Reason != trace.MissingFact || tr.Paths[0].Verdict != trace.Delivered {
 						t.Errorf("%s > %s: %s %s (%s)\n%s", q.From, q.To, tr.Verdict, tr.Reason, tr.Summary, r.Lab)
 					}

@@ -98,7 +98,7 @@ func (im *importing) pod(p *kubePod, a netip.Addr) tree {
 	case len(listen) == 0:
 		declares = "declares no port"
 	}
-	t.set("portsUnknown", fmt.Sprintf("pod %s/%s %s; on which others its programs listen nobody said; ask with: kubectl exec -n %s %s -- netstat -an", p.Namespace, p.Name, declares, p.Namespace, p.Name), "")
+	t.set("portsUnknown", fmt.Sprintf("pod %s/%s %s; other listening ports are unknown; find out with: kubectl exec -n %s %s -- netstat -an", p.Namespace, p.Name, declares, p.Namespace, p.Name), "")
 	if !ready(&p.Pod) {
 		t.set("ready", false, "")
 	}
@@ -141,7 +141,7 @@ func (im *importing) endpoints(n *labNode, named map[netip.Addr]bool) []tree {
 		t.set("name", name, from)
 		t.set("node", n.name, "")
 		t.set("address", a.String(), "")
-		t.set("portsUnknown", fmt.Sprintf("on which ports the programs behind endpoint %s of %s listen nobody said; ask with: kubectl get pods -A -o json", comment(e.Name), n.name), "")
+		t.set("portsUnknown", fmt.Sprintf("endpoint %s of %s: listening ports unknown; find out with: kubectl get pods -A -o json", comment(e.Name), n.name), "")
 		list = append(list, t)
 	}
 	return list

@@ -23,7 +23,7 @@ web         old    0/1     Completed   0             9d    10.244.1.9   win1    
 `
 
 // TestStatusOfTables: the column STATUS decides whether a pod is in the lab and has to have an endpoint.
-// A pod with a status that says neither is left out by name, and is no difference; nor is one that has
+// A pod with a status that says neither is left out by name, and is not a difference; nor is one that has
 // its node's own address.
 func TestStatusOfTables(t *testing.T) {
 	for status, want := range map[string]string{
@@ -63,7 +63,7 @@ func TestStatusOfTables(t *testing.T) {
 }
 
 // TestImportTables: nodes and pods are taken from the tables of kubectl get -o wide; what a table
-// does not show (ports, labels, ranges) is nobody's guess.
+// does not show (ports, labels, ranges) is not guessed.
 func TestImportTables(t *testing.T) {
 	service := `-- services.yaml --
 apiVersion: v1
@@ -199,7 +199,7 @@ func TestImportConfAlone(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
 	}
-	if !strings.Contains(string(r.Lab), "flannel is there, and nothing says its backend: taken for win-bridge") {
+	if !strings.Contains(string(r.Lab), "flannel is there, and nothing says its backend: assuming win-bridge") {
 		t.Errorf("%s", r.Lab)
 	}
 }

@@ -73,8 +73,8 @@ type Result struct {
 	HasCluster bool `json:"-"`
 	// Kube are the nodes of Kubernetes.
 	Kube []KubeNode `json:"-"`
-	// Config is the CNI configuration of the lab where a node's files have it, with a token in the
-	// place of the node's own address, and ConfigFrom the file; nil where it was concluded.
+	// Config is the CNI configuration of the lab where a node's files have it, with a token
+	// instead of the node's own address, and ConfigFrom the file; nil where it was concluded.
 	Config     []byte `json:"-"`
 	ConfigFrom string `json:"-"`
 	// plugin is that of the lab.

@@ -142,7 +142,7 @@ func roundTrip(t *testing.T, design string) {
 }
 
 // TestRoundTripWithoutHNS: the two designs of Open vSwitch have no HNS in the model, and a bundle
-// does not show what Open vSwitch does. So the import says of their nodes that nobody looked, and no
+// does not show what Open vSwitch does. So the import says that their nodes were not observed, and no
 // flow that meets one is judged without a condition.
 func TestRoundTripWithoutHNS(t *testing.T) {
 	winetest.Need(t)
@@ -203,7 +203,7 @@ type quiet struct{ *testing.T }
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Logf(string, ...any)   {}
 
-var assumedLine = regexp.MustCompile(`(?m)^ *assumed: no bundle has the state of a node with Linux\n`)
+var assumedLine = regexp.MustCompile(`(?m)^ *assumed: no bundle has the state of a Linux node\n`)
 
 // importDir makes a lab of a folder and builds it.
 func importDir(t *testing.T, f *lab.File, dir string) (*lab.Cluster, string) {
@@ -222,13 +222,13 @@ func importDir(t *testing.T, f *lab.File, dir string) (*lab.Cluster, string) {
 			t.Fatal(err)
 		}
 	}
-	// Nobody looked at the nodes with Linux, and verdicts say so. Here they are in order.
+	// The Linux nodes were not observed, and verdicts say so. Here they are in order.
 	given := assumedLine.ReplaceAll(r.Lab, nil)
 	if f.Lab.Spec.Network.Plugin == "antrea" { // no bundle has what Open vSwitch does
 		given = anyAssumed.ReplaceAll(r.Lab, nil)
 	}
 	if bytes.Equal(given, r.Lab) {
-		t.Error("the lab takes nodes for granted at which nobody looked")
+		t.Error("the lab takes nodes for granted that were not observed")
 	}
 	again, err := lab.Parse(filepath.Join(out, "lab.yaml"), given)
 	if err != nil {
@@ -294,7 +294,7 @@ func collectOn(t *testing.T, n *live.Net, node, conf, to string) {
 // putConf puts the plugin's configuration on a node's drive C.
 func putConf(t *testing.T, n *live.Net, node, conf string) {
 	t.Helper()
-	if conf == "" { // the design has none
+	if conf == "" { // the design has no configuration
 		return
 	}
 	at, err := n.NodePath(t.Context(), "node/"+node, `C:\k\cni\config\cni.conf`)
@@ -495,7 +495,7 @@ func rules(tr *trace.Trace) string {
 	return b.String()
 }
 
-// leaves reports whether a flow meets a machine that is not of the cluster, or nobody.
+// leaves reports whether a flow meets a machine that is not of the cluster, or no machine.
 func leaves(tr *trace.Trace) bool {
 	for _, p := range tr.Paths {
 		for _, s := range p.Steps {

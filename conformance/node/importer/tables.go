@@ -121,7 +121,7 @@ func (im *importing) podRow(row *yaml.Node, at object) bool {
 // status, or that of a container that waits or has ended (k8s.io/kubernetes
 // pkg/printers/internalversion/printers.go printPod). A container that waits has a pod that goes on.
 // One that has ended, as in "Completed", "Error" or "OOMKilled", may be started again or not, by its
-// restartPolicy, which no table shows; and a pod of which nobody hears is "Unknown": then unsure is
+// restartPolicy, which no table shows; and a pod whose node does not report is "Unknown": then unsure is
 // the text.
 func phase(status string) (p corev1.PodPhase, unsure string) {
 	switch status {
@@ -182,7 +182,7 @@ func (im *importing) unnamed(s *corev1.Service) (*kubePod, string) {
 	return nil, ""
 }
 
-// backendsUnknown says, of a Service that chooses pods by labels, why nobody knows which: "" where
+// backendsUnknown says, of a Service that chooses pods by labels, why these are unknown: "" where
 // the labels of all pods are there.
 func (im *importing) backendsUnknown() string {
 	for i := range im.pods {

@@ -75,7 +75,7 @@ func TestImportTunnels(t *testing.T) {
 }
 
 // TestImportOpenVSwitch: on a node of Antrea HNS decides nothing where the extension of Open vSwitch is
-// enabled or not shown; where it is off, HNS does. With another plugin nobody knows.
+// enabled or not shown; where it is off, HNS does. With another plugin it is unknown.
 func TestImportOpenVSwitch(t *testing.T) {
 	antrea := `-- cluster/antrea.json --
 {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "kube-system", "name": "antrea-windows-config"}, "data": {"antrea-agent.conf": "antreaProxy:\n  proxyAll: true\n"}}

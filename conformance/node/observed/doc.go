@@ -1,4 +1,4 @@
-// Package observed reads a folder that somebody took from a Windows node: the
+// Package observed reads a folder of files from a Windows node: the
 // output of PowerShell and of Windows' own tools, configuration files, command
 // lines, logs. It turns them into facts, each with the file and the line it
 // was read from.

@@ -62,7 +62,7 @@ func (r *reader) findHNSErrors(line int, text string) {
 	for _, c := range slices.Compact(codes) {
 		n, err := strconv.ParseUint(c, 16, 32)
 		if err != nil || n>>16 != 0x803b && op == "" {
-			continue // a Win32 code of a call that is none of HNS's
+			continue // a Win32 code of a call that is not HNS's
 		}
 		r.hnsError(uint32(n), op, r.placeOf(line))
 	}

@@ -281,7 +281,7 @@ func (n *Node) Command(part string) (Command, bool) {
 	return Command{}, false
 }
 
-// Trial is somebody's attempt to reach something, with its outcome.
+// Trial is an attempt to reach something that the files show, with its outcome.
 type Trial struct {
 	// Tool is "ping", "curl", "Test-NetConnection", "Invoke-WebRequest",
 	// "nslookup" or "Resolve-DnsName".

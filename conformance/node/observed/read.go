@@ -97,7 +97,7 @@ type reader struct {
 	file  string
 	all   dump.Lines
 	kinds []string
-	// whole says that JSON which is cut in the file is a mistake that nobody has noted.
+	// whole says that JSON which is cut in the file is a mistake that is not noted yet.
 	whole bool
 	// printed is set in a part of a file that is text, and no JSON.
 	printed bool

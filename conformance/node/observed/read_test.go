@@ -121,7 +121,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	for _, m := range n.Mistakes {
 		if want[m.File] == "" {
-			t.Errorf("a mistake in %s, which has none: %s", m.File, m)
+			t.Errorf("a mistake in %s, which is correct: %s", m.File, m)
 		}
 	}
 	skipped := map[string]string{}

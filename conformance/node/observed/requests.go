@@ -11,7 +11,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// NotRange is a value that stands where HNS wants a range of addresses, and is none.
+// NotRange is a value that stands where HNS wants a range of addresses, and is not one.
 type NotRange struct {
 	// Value is as it was written, Field where: "Exceptions of OutBoundNAT".
 	Value, Field string
@@ -30,7 +30,7 @@ type NotOnNetwork struct {
 	Place Place
 }
 
-// ranges notes what of an endpoint's policies is no range of addresses.
+// ranges notes what of an endpoint's policies is not a range of addresses.
 func (r *reader) ranges(endpoint string, asked bool, policies []hns.Policy, at Place) {
 	note := func(field, value string) {
 		value = strings.TrimSpace(value)
@@ -74,7 +74,7 @@ func (r *reader) request(line int, text string) {
 		}
 	}
 	// What stands behind the object is the rest of the log's line. A quoted one has its quotes
-	// escaped, and one that was cut is none: both say nothing here.
+	// escaped, and one that was cut is incomplete: both say nothing here.
 	if json.NewDecoder(strings.NewReader(text[begin:])).Decode(&asked) != nil {
 		return
 	}

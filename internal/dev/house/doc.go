@@ -1,4 +1,4 @@
-// Package house tests the structure of the source: every package of the module
-// must agree with docs/architecture.md. It has no code of its own and must not
-// be imported.
+// Package house tests the source itself: every package of the module must agree
+// with docs/architecture.md, and no text may use a phrase that docs/style.md
+// refuses. It has no code of its own and must not be imported.
 package house

@@ -29,7 +29,7 @@ const ours = "github.com/winlab-dev/winlab"
 
 // leftOut are checks that we do not follow. ST1005 wants errors to begin in lower case; ours
 // may begin with a name (Kubernetes, HNS, Windows). scannererr wants the error of every
-// bufio.Scanner to be read; ours read from programs, whose end is no error of the reader.
+// bufio.Scanner to be read; ours read from programs, whose end is not an error of the reader.
 var leftOut = map[string]bool{"ST1005": true, "scannererr": true}
 
 func main() {

@@ -14,7 +14,7 @@
 // What is changed: comparisons, logical and bit operators, arithmetic, numbers and
 // booleans; conditions are forced to true and to false; statements, branches of a
 // switch and fields of composite literals are removed; break and continue are
-// swapped. Texts are not changed: how a message reads is no behaviour.
+// swapped. Texts are not changed: how a message reads is not behaviour.
 //
 // It knows no package of this module, and works on any other.
 package main

@@ -17,7 +17,7 @@ const limit = 3
 
 type list[T any] struct{ all []T }
 
-// Add has a name that nobody uses, and one that the caller does not give.
+// Add has a name that is not used, and one that the caller does not give.
 func (l *list[T]) Add(_ string, v ...T) {
 	l.all = append(l.all, v...)
 }

@@ -55,22 +55,22 @@ the configuration of nodes (CNI configurations, flannel's net-conf.json and subn
 command lines of kubelet, kube-proxy and flanneld, nssm and sc lines) against what the
 documents say about Windows nodes, without a cluster. "-" reads standard input.
 
-Each finding has the place, what happens on Windows in that setting, what to write
+Each finding gives the place, what happens on Windows in that setting, what to write
 instead, and the claim behind it; "winlab claims show ID" says more about a claim.
 
 A pod counts as a Windows pod by its spec.os.name, node selector, affinity, RuntimeClass,
 Windows options or image. If none of them says which, only the missing selector is
 reported; --os makes such pods Windows or Linux pods.
 
-Findings that break or change what happens are shown; what is only good to know is counted,
-and shown with --profile all. A finding that has to stay is suppressed where it is, with the
-reason: by a comment (# winlab:ignore CLAIM REASON, at the line or above it, winlab:ignore-file
-for the whole file), by the annotation winlab.dev/ignore: "CLAIM: REASON" of the object, or
-with --ignore CLAIM=REASON. With --baseline only what an earlier run did not find counts.
+Findings about what breaks or behaves differently are shown; informational findings are only
+counted, and shown with --profile all. To accept a finding, suppress it with the reason: by a
+comment (# winlab:ignore CLAIM REASON, at the line or above it, winlab:ignore-file for the
+whole file), by the annotation winlab.dev/ignore: "CLAIM: REASON" of the object, or with
+--ignore CLAIM=REASON. With --baseline, only findings that an earlier run did not have count.
 
 Exit codes: 0 nothing found at the level of --fail-on or above, 1 something found,
-2 a document could not be read, or wrong usage, 130 interrupted: what was printed is about
-the settings that were checked until then, and says so.`,
+2 a document could not be read, or wrong usage, 130 interrupted: the output covers
+only the settings that were checked until then, and says so.`,
 		Example: `  winlab check fixtures/manifests/win-webserver.yaml
   winlab check --kubernetes 1.20 --windows 2019 --network overlay pod.yaml
   helm template my-chart | winlab check --os linux -

@@ -24,13 +24,13 @@ type answered struct {
 func (a *app) claimsAnswerCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer ID",
-		Short: "Say whether something works: in a version, on a Windows, with a network",
+		Short: "Say whether something works in a Kubernetes version, on a Windows release, with a network design",
 		Long: `Say whether what a claim is about works in a version of Kubernetes, on a release of
-Windows Server, in a network design: it works, works under conditions, does not, or
-nobody knows. The ranges of the documents answer for versions that nobody has run.
+Windows Server, in a network design: it works, works under conditions, does not
+work, or is unknown. The documents' version ranges also cover versions that were never run.
 
-Without --results the documents answer alone. With the results of a run, the model and
-what else was tried are held against them.`,
+Without --results the answer rests on the documents alone. With the results of a run it also
+compares the documents with the model and with everything else that was tried.`,
 		Example: `  winlab claims answer nodeport-from-own-node --kubernetes 1.33 --windows 2022 --design overlay-flannel-vxlan
   winlab run fixtures/labs -d out && winlab claims answer nodeport-from-own-node --results out
   winlab claims answer icmp-outside-unsupported --design 'overlay-*' -o json`,

@@ -165,7 +165,7 @@ func asPlugin(root *cobra.Command) {
 
 // verbs are the commands of the program: the one that the arguments begin with, or all where
 // they begin with something else. Flags of verbs offer versions and names that are read from
-// tables, for which nobody should wait who asks for another verb.
+// tables; other verbs should not wait for them.
 func (a *app) verbs() []*cobra.Command {
 	of := []struct {
 		name string

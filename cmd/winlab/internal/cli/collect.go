@@ -32,8 +32,8 @@ func (a *app) collectCmd() *cobra.Command {
 	o := &collectOptions{}
 	cmd := &cobra.Command{
 		Use:   "collect BUNDLE",
-		Short: "Take from a cluster, or on a Windows node, what decides about packets, as a bundle",
-		Long: `Take what decides about packets, as a bundle: a new folder, a file if the name ends in
+		Short: "Collect from a cluster or a Windows node what decides about packets, as a bundle",
+		Long: `Collect what decides about packets as a bundle: a new folder, a file if the name ends in
 .zip, or - for a .zip on standard output. bundle.json in it says what each file is and
 what could not be read.
 
@@ -41,22 +41,22 @@ From outside, with --cluster, --kubeconfig or --context, or as kubectl winlab:
 nodes, pods, Services, EndpointSlices, policies of all kinds, namespaces, RuntimeClasses, events,
 and ConfigMaps of network plugins and kube-proxy by name. winlab asks with kubectl. --nodes
 also runs winlab.exe collect on the Windows nodes, each in a HostProcess pod that is removed
-again; winlab.exe is copied into the pods (--exe), or is in the root of an image that you
+afterwards; winlab.exe is copied into the pods (--exe), or is in the root of an image that you
 name (--image).
 
 On a Windows node, as administrator (winlab.exe; GOOS=windows go build ./cmd/winlab): the
 objects of HNS as HNS itself returns them, the host's adapters, routes and reserved ports,
-the rules of VFP where vfpctrl.exe is there, configuration of plugins, kubelet, kube-proxy
+the rules of VFP where vfpctrl.exe exists, configuration of plugins, kubelet, kube-proxy
 and the runtime, and the ends of their logs.
 
-It only reads, but for the pods of --nodes. Secrets are never read; values of variables, and
-what looks like a password or a token in command lines, annotations, ConfigMaps and logs, are
-taken out. Look through a bundle all the same before you pass it on.
+It only reads, except that --nodes creates pods. Secrets are never read. Values of variables,
+and what looks like a password or a token in command lines, annotations, ConfigMaps and logs,
+are removed. Review a bundle nevertheless before you pass it on.
 
 --dry-run prints each step with what it reads and how, and does nothing; it works anywhere.
 
-Exit codes: 0 all was read that is there, 1 a step failed (the others are in the bundle),
-2 wrong usage, no Windows node, or no kubectl.`,
+Exit codes: 0 everything that exists was read, 1 a step failed (the others are in the bundle),
+2 wrong usage, not on a Windows node, or kubectl not found.`,
 		Example: `  winlab collect --dry-run
   winlab collect --cluster cluster.zip
   winlab collect --kubeconfig prod.yaml --context west --nodes --exe winlab.exe cluster.zip
@@ -72,17 +72,17 @@ Exit codes: 0 all was read that is there, 1 a step failed (the others are in the
 		ValidArgsFunction: files(false, []string{"zip"}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.fromCluster, "cluster", false, "take the objects of the cluster for which kubectl is set up here")
-	f.StringVar(&o.cluster.Client.Kubeconfig, "kubeconfig", "", "take the objects of the cluster of this `file`, as kubectl reads it")
+	f.BoolVar(&o.fromCluster, "cluster", false, "read the objects of the cluster that kubectl uses here")
+	f.StringVar(&o.cluster.Client.Kubeconfig, "kubeconfig", "", "read the objects of the cluster in this kubeconfig `file`")
 	f.StringVar(&o.cluster.Client.Context, "context", "", "the `name` of the context in the kubeconfig")
-	f.StringVar(&o.cluster.Client.Program, "kubectl", "", "the `program` to ask with (default: kubectl on the PATH)")
-	f.StringVar(&o.where, "nodes", "", "also run winlab.exe in a HostProcess pod on the Windows nodes with these `names`, all without a value")
+	f.StringVar(&o.cluster.Client.Program, "kubectl", "", "the kubectl `program` (default: kubectl on the PATH)")
+	f.StringVar(&o.where, "nodes", "", "also run winlab.exe in a HostProcess pod on the Windows nodes with these `names` (without a value: all)")
 	f.Lookup("nodes").NoOptDefVal = allNodes
 	f.StringVar(&o.nodes.Program, "exe", "", "winlab.exe on this machine, a `file` that is copied into the pods (default: the one beside this program)")
-	f.StringVar(&o.nodes.Image, "image", "", "the `image` of the pods; without --exe it has winlab.exe in its root")
+	f.StringVar(&o.nodes.Image, "image", "", "the `image` of the pods; without --exe it must have winlab.exe in its root")
 	f.StringVar(&o.nodes.Namespace, "namespace", "kube-system", "the `namespace` of the pods; it must admit HostProcess pods")
 	f.StringVar(&o.node.Node, "node", "", "the `name` of this node in Kubernetes (default: the computer's, in lower case)")
-	f.Int64Var(&o.node.LogBytes, "log-bytes", 1<<20, "how much of the end of each log of a node is taken, in `bytes`")
+	f.Int64Var(&o.node.LogBytes, "log-bytes", 1<<20, "how many `bytes` to take from the end of each log of a node")
 	f.DurationVar(&o.node.Timeout, "timeout", time.Minute, "how long a step may take")
 	f.BoolVar(&o.dry, "dry-run", false, "print what would be done, and do nothing")
 	if err := cmd.MarkFlagFilename("exe", "exe"); err != nil {
@@ -199,7 +199,7 @@ func (a *app) collect(cmd *cobra.Command, to string, o *collectOptions) error {
 		fmt.Fprintf(a.out, "%s: %s\n", to, countOf(len(w.Manifest().Files), "file"))
 	}
 	if failed > 0 {
-		return unexpected{fmt.Sprintf("%d of %d steps failed; %s in the bundle has why", failed, steps, bundle.Name)}
+		return unexpected{fmt.Sprintf("%d of %d steps failed; %s in the bundle says why", failed, steps, bundle.Name)}
 	}
 	return nil
 }

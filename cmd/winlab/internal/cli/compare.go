@@ -32,19 +32,19 @@ Read from the bundle are:
                       /process-tuples, and such commands in a transcript: what the model does.
                       What /process-tuples prints is not read: no public example is known
 
-A flow agrees when one of the ways that the model leaves open has everything that was seen.
-Where only one answer to a question that no source decides does, the flow decides it.
-What a load balancer picks, and a port that a translation picks, is no difference.
+A flow agrees when one of the paths that the model leaves open has everything that was seen.
+When only one answer to a question that no source decides agrees, the flow decides it.
+The backend that a load balancer picks and the port that a translation picks are not compared.
 
 Put what was taken on a node into the folder with its other files (nodes/NAME in a bundle of
 winlab collect).
 
 With --anonymous the result has neither names nor addresses of the cluster. Addresses that share a
-prefix still do, and a name has the same other one everywhere; ports, protocols, versions and the
-words of VFP stay. Look through it before you send it.
+prefix still share one, and each name is replaced by the same other name everywhere; ports,
+protocols, versions and the words of VFP stay. Review it before you send it.
 
-Exit codes: 0 no difference, 1 a difference was found, 2 wrong usage, not readable, or nothing
-to compare.`,
+Exit codes: 0 no difference, 1 a difference was found, 2 wrong usage, unreadable input, or
+nothing to compare.`,
 		Example: `  winlab compare bundle
   winlab compare win1.zip -o json > compare.json
   winlab compare --anonymous win1.zip > report.txt`,
@@ -53,7 +53,7 @@ to compare.`,
 	}
 	out := output(cmd, "text", "json")
 	var anonymous bool
-	cmd.Flags().BoolVar(&anonymous, "anonymous", false, "other names and addresses, the same ones in all places, so that the result can be sent to others")
+	cmd.Flags().BoolVar(&anonymous, "anonymous", false, "replace names and addresses, in the same way everywhere, so that the result can be sent to others")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		b, err := bundle.Open(cmd.Context(), args[0], bundle.Limits{})
 		if err != nil {

@@ -18,12 +18,13 @@ func (a *app) diffCmd() *cobra.Command {
 		Use:   "diff A [B]",
 		Short: "Compare two runs, or two versions in one run: which verdicts changed, and why",
 		Long: `Compare two runs of winlab run: A and B are their folders, or their results.json. Changes
-of verdicts come first, grouped by cause: the first steps at which the traces of both
-sides go different ways.
+of verdicts come first, grouped by cause: the first steps at which the traces of the
+two sides diverge.
 
-With --from and --to, settings of A are compared with settings of B (of A, if there is no
-B): of each design the two that have most in common. What else differs between them is
-said, since a design has not been run with every build in every version of Kubernetes.
+With --from and --to, settings of A are compared with settings of B (of A, if B is
+left out): for each design the two settings that have most in common. Other differences
+between the two are listed, because a design is not run with every build in every version
+of Kubernetes.
 
 The exit code is 1 when something changed.`,
 		Example: `  winlab diff before/ after/
@@ -37,7 +38,7 @@ The exit code is 1 when something changed.`,
 	out := output(cmd, "text", "markdown", "html", "json")
 	cmd.Flags().StringVar(&from, "from", "", "`settings` of A: attributes and values, as in kubernetes=1.20,build=10.0.17763")
 	cmd.Flags().StringVar(&to, "to", "", "`settings` of B")
-	cmd.Flags().BoolVar(&all, "all", false, fmt.Sprintf("name every check; otherwise %d of each group", diff.Shown))
+	cmd.Flags().BoolVar(&all, "all", false, fmt.Sprintf("list every check, not only %d of each group", diff.Shown))
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		o := diff.Options{NameA: args[0], NameB: args[len(args)-1]}
 		var errs []error
@@ -52,7 +53,7 @@ The exit code is 1 when something changed.`,
 			*x.to = sel
 		}
 		if len(args) == 1 && (from == "" || to == "") {
-			errs = append(errs, fmt.Errorf("name a second run, or say with --from and --to which settings of %s to compare", args[0]))
+			errs = append(errs, fmt.Errorf("name a second run, or choose with --from and --to which settings of %s to compare", args[0]))
 		}
 		if err := errors.Join(errs...); err != nil {
 			return usagef("%v", err)

@@ -34,16 +34,17 @@ take such a folder.
 
 In a bundle of winlab collect (a folder or a .zip), or a folder with HNS of nodes and
 objects of Kubernetes, it also looks for differences between the two: load balancers and
-endpoints that are missing, left over or other than Kubernetes asks for, and ways to other
-nodes' pods that flanneld would make otherwise. A lab is made of it, packets between pods
-and to Services are sent, and those that certainly die are findings with the place.
+endpoints that are missing, left over or not as Kubernetes asks for, and paths to other
+nodes' pods that flanneld would set up differently. It makes a lab of the bundle and sends
+packets between pods and to Services; a packet that is certainly lost is a finding with the
+place.
 
-Each finding has the symptom, the cause with the lines that show it, and the cure.
+Each finding has the symptom, the cause with the lines that show it, and the fix.
 What is in order is counted. What could not be examined is listed with the command
 that makes the missing file.
 
-What is known is suppressed with --ignore CLAIM=REASON; with --baseline only what an earlier
-run did not find counts.
+Suppress a known cause with --ignore CLAIM=REASON; with --baseline, only causes that an
+earlier run did not find count.
 
 Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was found,
 2 a file could not be read, or wrong usage.`,

@@ -15,11 +15,11 @@ import (
 func (a *app) historyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history DIR",
-		Short: "Show the runs of a folder: how many cells came out how, and what changed from one to the next",
+		Short: "Show the runs in a folder: how many cells had each outcome, and what changed from run to run",
 		Long: `Show the runs that winlab run --history has kept in a folder, the newest last: how many
-cells came out how, and how many checks had another outcome than in the run before. Two of
-them are compared with winlab diff DIR/A.json DIR/B.json; they have no traces, so it says
-what changed and not at which step.`,
+cells had each outcome, and how many checks had another outcome than in the run before.
+Compare two of them with winlab diff DIR/A.json DIR/B.json; they have no traces, so it says
+what changed, but not at which step.`,
 		Example: `  winlab history nightly
   winlab history nightly -o json
   winlab diff nightly/2026-11-22T020000Z.json nightly/2026-11-23T020000Z.json`,

@@ -146,8 +146,8 @@ func (a *app) hnsReplayCmd() *cobra.Command {
 		Use:   "replay LOG",
 		Short: "Repeat the calls of a call log on a new HNS",
 		Long: `Repeat the calls of a call log on a new HNS without objects, and list those whose
-answer differs from the log's. With another --build than the log's, that shows what the same
-program would be answered there. Exit code 1 when an answer differs.`,
+answer differs from the log's. With a --build other than the log's, this shows how that
+build would answer the same program. Exit code 1 when an answer differs.`,
 		Example: `  winlab hns replay calls.jsonl
   winlab hns replay calls.jsonl --build 2019`,
 		Args:              exactly("LOG"),

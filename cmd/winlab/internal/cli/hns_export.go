@@ -29,14 +29,14 @@ func (a *app) hnsExportCmd() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "export LAB --node NODE",
-		Short: "Print what a lab's Windows node would print of itself",
-		Long: `Print what a Windows node of a lab would print of itself: its HNS, routes and
-interfaces, in one of the forms in which people save and post them. A lab takes each
-form, alone or in a folder with others, with hnsDump, and winlab doctor reads it. A form
-that shows a part of the node only needs others beside it.
+		Short: "Print what the tools on a lab's Windows node would print",
+		Long: `Print what the tools on a Windows node of a lab would print: its HNS, routes and
+interfaces, in one of the forms in which people save and post them. A lab reads each
+form with hnsDump, alone or in a folder with others, and winlab doctor reads it. A form
+that shows only a part of the node needs others beside it.
 
-A node whose switch is Open vSwitch has no HNS in the model; of it there are the forms
-that show the host.
+A node whose switch is Open vSwitch has no HNS in the model; only the forms that show the
+host are available for it.
 
 The forms:` + forms.String(),
 		Example: `  winlab hns export fixtures/labs/l2bridge-flannel-host-gw.yaml --node win1

@@ -26,9 +26,9 @@ func (a *app) hnsRulesCmd() *cobra.Command {
 	var o rulesArgs
 	cmd := &cobra.Command{
 		Use:   "rules --node NODE [PORT]",
-		Short: "List the VFP rules of a running node with how many packets each has decided",
-		Long: `List the VFP rules of a node of a lab that is up, with how many packets each has decided,
-also by the flows that it made: packets, their bytes, and how many of them it dropped. A
+		Short: "List the VFP rules of a running node with the number of packets that each decided",
+		Long: `List the VFP rules of a node of a lab that is up, with the number of packets that each
+decided, directly or through the flows that it created: packets, bytes, and packets dropped. A
 port is pod/NAME, or a part of its name as the list shows it. A TCP segment of Linux that
 travels whole (up to 58,000 bytes) is one packet.
 
@@ -41,7 +41,7 @@ travels whole (up to 58,000 bytes) is one packet.
 	name := a.runningFlag(cmd)
 	form := output(cmd, "text", "json", "vfpctrl")
 	cmd.Flags().StringVar(&o.Node, "node", "", "the `name` of a Windows node")
-	cmd.Flags().BoolVar(&o.All, "all", false, "also rules that nothing has matched (always with -o json and vfpctrl)")
+	cmd.Flags().BoolVar(&o.All, "all", false, "also rules that no packet has matched (always with -o json and vfpctrl)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Node == "" {
 			return usagef("--node is missing; write the name of one of the lab's Windows nodes")

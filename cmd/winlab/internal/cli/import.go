@@ -22,17 +22,17 @@ func (a *app) importCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import BUNDLE -o LAB",
-		Short: "Make a lab of a bundle that was taken from a cluster",
-		Long: `Make a lab of a bundle: of what winlab collect took on Windows nodes, and of objects of
-Kubernetes as kubectl prints them (kubectl get nodes,pods,services,endpointslices,
+		Short: "Make a lab from a bundle that was taken from a cluster",
+		Long: `Make a lab from a bundle: from what winlab collect took on Windows nodes, and from objects
+of Kubernetes as kubectl prints them (kubectl get nodes,pods,services,endpointslices,
 networkpolicies,configmaps -A -o json, kubectl cluster-info dump). Folders that other scripts
 left are taken as well, if files in them show objects of HNS: collectlogs.ps1, AKS' logs, or
 a few files. A folder may have bundles of several nodes in it.
 
-Windows nodes have the HNS that their files say, as it is. Each value in the lab has the file
-and the line it was read at, or says from what it was concluded; what is missing is listed
-with what that leaves open and the command that settles it. Flows that depend on such a
-thing are unknown, and say on which.
+Windows nodes have exactly the HNS objects that their files show. Each value in the lab names
+the file and the line that it was read from, or what it was concluded from. What is missing is
+listed with what that leaves open and the command that settles it. Flows that depend on
+something missing are unknown, and name it.
 
 winlab trace and the other commands that take a lab take a bundle as well.`,
 		Example: `  winlab import win1.zip -o win1.yaml

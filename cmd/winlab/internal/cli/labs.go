@@ -21,7 +21,7 @@ type labOptions struct {
 	anyBuild bool
 	// keep lets real components stay when the cluster is built.
 	keep bool
-	// warn gets what a bundle in the place of a lab does not say.
+	// warn receives what is missing in a bundle that is read instead of a lab.
 	warn io.Writer
 }
 

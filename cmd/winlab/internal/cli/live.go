@@ -212,7 +212,7 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 		l.once.Do(func() { close(l.down) })
 		return 0, nil
 	}
-	return 2, fmt.Errorf("the program that holds this lab has no %q: it is another one (winlab up holds no Kubernetes, winlab-e2e has fewer verbs than winlab-cluster), or another version", c.Verb)
+	return 2, fmt.Errorf("the program that runs this lab does not support %q: it is another program (winlab up runs no Kubernetes, winlab-e2e has fewer verbs than winlab-cluster), or another version", c.Verb)
 }
 
 func decode[T any](args json.RawMessage, f func(T) error) error {

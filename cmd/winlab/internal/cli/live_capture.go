@@ -25,8 +25,8 @@ func (a *app) captureCmd() *cobra.Command {
 		Use:   "capture [MACHINE] -w FILE",
 		Short: "Write the packets of a lab that is up as pcapng, one interface for each place",
 		Long: `Write the packets of a lab that is up as pcapng, until Ctrl-C. Each packet appears at each
-place that it crossed, on an interface of that name, with what became of it as comment. With
-a MACHINE only what it sends or gets.`,
+place that it crossed, on an interface of that name, with its outcome as the comment. With a
+MACHINE, only packets that it sends or receives.`,
 		Example: `  winlab capture pod/client -w client.pcapng
   winlab capture -w - | wireshark -k -i -
   winlab capture pod/client -w - | tshark -r - -T fields -e frame.interface_name -e frame.comment`,

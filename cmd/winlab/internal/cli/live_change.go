@@ -24,7 +24,7 @@ func (a *app) applyCmd() *cobra.Command {
 		Short: "Apply Kubernetes manifests to a lab that is up",
 		Long: `Apply Kubernetes manifests to a lab that is up: Deployments and pods, Services,
 EndpointSlices, NetworkPolicies. New pods get a network, kube-proxy follows, and a
-Deployment that is applied again with fewer replicas or another template takes pods away.`,
+Deployment that is applied again with fewer replicas or another template removes pods.`,
 		Example: `  winlab apply -f web.yaml
   winlab apply -f web.yaml -f policy.yaml --name overlay`,
 		Args:              exactly(),
@@ -73,8 +73,8 @@ func (a *app) restartCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart hns/NODE|kube-proxy/NODE|node/NODE...",
 		Short: "Restart HNS, kube-proxy or a whole node of a lab that is up",
-		Long: `Restart HNS, kube-proxy or a whole node of a lab that is up. A switch loses its flows
-with HNS; with a node its programs end, and its pods get their networks anew.`,
+		Long: `Restart HNS, kube-proxy or a whole node of a lab that is up. Restarting HNS
+clears the flows of the switch; restarting a node ends its programs and attaches its pods again.`,
 		Example: `  winlab restart hns/win1
   winlab restart kube-proxy/win1 kube-proxy/win2`,
 		Args: cobra.MinimumNArgs(1),

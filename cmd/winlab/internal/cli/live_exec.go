@@ -33,8 +33,8 @@ func (a *app) execCmd() *cobra.Command {
 		Use:   "exec MACHINE -- COMMAND [ARGUMENT...]",
 		Short: "Run a program in the network of a pod, node or host of a lab that is up",
 		Long: `Run a program in the network of a pod, node or host of a lab that is up. It has the
-machine's addresses, name server and host name, and this machine's files. Its exit code is
-that of winlab.`,
+addresses, name server and host name of that machine, and the files of this one. winlab
+exits with the program's exit code.`,
 		Example: `  winlab exec pod/client -- curl -s http://win-webserver
   winlab exec --tty pod/client -- bash
   winlab exec host/internet -- ping -c 1 10.240.0.10`,
@@ -118,7 +118,7 @@ func (a *app) execTerminal(ctx context.Context, name string, o execArgs) error {
 	go func() { _, _ = io.Copy(ours, os.Stdin) }()
 	printed := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(os.Stdout, ours) // ends when nobody has the other side
+		_, _ = io.Copy(os.Stdout, ours) // ends when the other side is closed
 		close(printed)
 	}()
 	code, err := control.Do(ctx, name, verbExec, o, [3]*os.File{theirs, theirs, theirs}, nil)

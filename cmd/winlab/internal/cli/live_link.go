@@ -34,13 +34,13 @@ func (a *app) linkCmd() *cobra.Command {
 A link is a segment, or the cables of a machine on its segments: segment/nodes, node/win1,
 host/lan, router/gw, and router/gw@internet for one cable. The kind may be left out where
 only one thing has the name.
-What is said takes the place of what was said of the link before. The machines do not
+New settings replace all earlier settings of the link. The machines do not
 notice that a link is cut: their interfaces stay up.
 
 A frame takes the delay in each direction, so a round trip takes it twice, and again for
 each link on its way. Without --jitter frames keep their order. Frames are lost by chance,
 each by itself; a TCP segment that its sender left to the device to cut counts as one.
-A rate is that of each direction of a cable, and of a segment as a whole.`,
+A rate applies to each direction of a cable, and to a segment as a whole.`,
 		Example: `  winlab link
   winlab link node/win1 --down
   winlab link nodes --delay 20ms --jitter 5ms --loss 1%
@@ -52,7 +52,7 @@ A rate is that of each direction of a cable, and of a segment as a whole.`,
 	name := a.runningFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.Link.Down, "down", false, "cut the link")
-	f.BoolVar(&up, "up", false, "a link without faults: joined, and neither slow nor lossy")
+	f.BoolVar(&up, "up", false, "remove all faults: the link is connected, and neither slow nor lossy")
 	f.StringVar(&o.Link.Delay, "delay", "", "the `time` that a frame takes in each direction, 20ms")
 	f.StringVar(&o.Link.Jitter, "jitter", "", "the `time` by which the delay varies at most, both ways, 5ms")
 	f.StringVar(&o.Link.Loss, "loss", "", "the `share` of frames that is lost, 5%")
@@ -66,7 +66,7 @@ A rate is that of each direction of a cable, and of a segment as a whole.`,
 		case len(args) == 0 && o.Set:
 			return usagef("say which link; winlab link lists them")
 		case up && o.Link != (labfile.Link{}):
-			return usagef("--up is for a link without faults; leave the others out")
+			return usagef("--up removes all faults of the link; leave the other flags out")
 		case len(args) == 1:
 			o.Link.Of = args[0]
 		}

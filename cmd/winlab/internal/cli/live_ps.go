@@ -24,7 +24,7 @@ type psArgs struct{ Output string }
 func (a *app) psCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "List the machines and programs of a lab that is up, or all labs that are",
+		Short: "List the machines and programs of a lab that is up, or all labs that are up",
 		Example: `  winlab ps
   winlab ps --name overlay -o json`,
 		Args:              exactly(),
@@ -154,7 +154,7 @@ func machineOf(m *cluster.Machine) psMachine {
 func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [kube-proxy/NODE|pod/NAME]",
-		Short: "Show what a lab that is up has noted and counted, or what one of its programs has written",
+		Short: "Show the log and the counters of a lab that is up, or the output of one of its programs",
 		Example: `  winlab logs --name overlay
   winlab logs kube-proxy/win1`,
 		Args:              cobra.MaximumNArgs(1),

@@ -48,7 +48,7 @@ In the foreground each new connection is shown as it happens, and Ctrl-C ends th
 -d it runs in the background until winlab down. The other commands (exec, watch, ps, logs,
 down) look into it.
 
-With --components real, kube-proxy.exe and the plugin's program run under Wine and stay:
+With --components real, kube-proxy.exe and the plugin's program run under Wine and keep running:
 they follow winlab apply, delete and restart as on a node.`,
 		Example: `  winlab up fixtures/labs/l2bridge-flannel-host-gw.yaml
   winlab up fixtures/labs/overlay-win-overlay.yaml -d --name overlay
@@ -62,8 +62,8 @@ they follow winlab apply, delete and restart as on a node.`,
 	f.StringVar(&o.name, "name", "", "the running lab's `name` (default: that of the lab)")
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no connections")
-	f.StringVar(&o.clock, "clock", "1x", "how much faster than the wall clock flows get old: `60x`")
-	f.IntVar(&o.history, "history", 1000, "how many connections are kept for winlab watch; 0 follows none")
+	f.StringVar(&o.clock, "clock", "1x", "how much faster than the wall clock flows age: `60x`")
+	f.IntVar(&o.history, "history", 1000, "how many connections are kept for winlab watch; 0 keeps none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.history < 0 {
 			return usagef("--history %d: write how many connections", o.history)

@@ -71,9 +71,9 @@ func (a *app) watchCmd() *cobra.Command {
 		Use:   "watch",
 		Short: "Show each new connection of a lab that is up, and the rule that decided",
 		Long: `Show each new connection of a lab that is up, with its verdict, the rule that decided,
-and the open questions whose first answer it rests on, and which of the lab's own programs
-have ended by themselves (not with -o json). The lab keeps the last connections
-(winlab up --history): --last shows of those, and ends unless --follow is there, too.`,
+and the open questions for which the first answer was assumed. Programs of the lab that end
+by themselves are shown too (not with -o json). The lab keeps the latest connections
+(winlab up --history): --last shows some of these, and exits unless --follow is given too.`,
 		Example: `  winlab watch
   winlab watch --verdict dropped --verdict no-reply
   winlab watch --last 20 --follow --from pod/client --protocol tcp --port 80
@@ -91,7 +91,7 @@ have ended by themselves (not with -o json). The lab keeps the last connections
 	f.StringVar(&w.Protocol, "protocol", "", "only this `protocol`: tcp, udp, icmp")
 	f.Uint16Var(&w.Port, "port", 0, "only connections to this `port`, of the Service or of the server")
 	f.IntVar(&o.Last, "last", 0, "show the last `N` connections that were kept")
-	f.BoolVarP(&o.Follow, "follow", "f", false, "go on with new ones after --last (without --last that is so anyway)")
+	f.BoolVarP(&o.Follow, "follow", "f", false, "continue with new connections after --last (without --last it always does)")
 	fixed(cmd, "verdict", verdicts()...)
 	oneOf(cmd, "protocol", "--protocol", "tcp", "udp", "icmp")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -269,7 +269,7 @@ func (e endedPrograms) fresh(all []live.Program) []live.Program {
 	})
 }
 
-// showEnded writes which programs have ended; false when nobody reads. JSON has
+// showEnded writes which programs have ended; false when the reader has gone. JSON has
 // connections and nothing else.
 func (o *watchArgs) showEnded(w io.Writer, all []live.Program) bool {
 	for _, p := range all {
@@ -278,7 +278,7 @@ func (o *watchArgs) showEnded(w io.Writer, all []live.Program) bool {
 		}
 		start := ""
 		if strings.HasPrefix(p.Key, "kube-proxy/") {
-			start = "; it follows no change until winlab restart " + p.Key
+			start = "; it does not follow changes until winlab restart " + p.Key
 		}
 		line := fmt.Sprintf("%s  %s on %s has ended by itself (%s): winlab logs %s%s", time.Now().Format("15:04:05.000"), p.Command, shortName(p.Machine), p.Ended, shortName(p.Key), start)
 		if o.summary {
@@ -291,7 +291,7 @@ func (o *watchArgs) showEnded(w io.Writer, all []live.Program) bool {
 	return true
 }
 
-// show writes a connection; false when nobody reads.
+// show writes a connection; false when the reader has gone.
 func (o *watchArgs) show(w io.Writer, c *live.Connection) bool {
 	if o.Output == "json" {
 		return writeLine(w, c) == nil

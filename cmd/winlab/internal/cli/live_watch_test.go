@@ -65,7 +65,7 @@ func TestHistory(t *testing.T) {
 	select {
 	case <-more:
 	default:
-		t.Error("nobody was told")
+		t.Error("the waiting reader was not woken")
 	}
 	all, next, lost, _ := h.connectionsFrom(1)
 	if len(all) != 3 || all[0].Source.Port() != 2 || next != 5 || lost != 1 {

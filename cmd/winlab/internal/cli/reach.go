@@ -19,15 +19,15 @@ func (a *app) reachCmd() *cobra.Command {
 		Long: `Say who reaches whom on which port in a lab, and why not: from pods, nodes and hosts to pods,
 Services, node ports and hosts.
 
-Pods that are equal but for their names and addresses are one class: the plan of the lab and
-what the network plugin made in HNS say the same of them. One flow is sent for each two
-classes and each way in which they lie to each other (on one node, on two), and what becomes
-of it holds for all such pairs. Flows that fail name the policy, rule or setting that decides;
-where no source says what happens, the question that is open.
+Pods that differ only in their names and addresses form one class: the lab's plan and the
+network plugin's HNS objects are the same for them. winlab sends one flow for each pair of
+classes and each placement (both on one node, on two nodes), and its outcome holds for all
+such pairs. A flow that fails names the policy, rule or setting that decides, or the open
+question where no source says what happens.
 
-Pods, nodes and hosts are asked for on the ports on which they listen; --port asks for others.
---from and --to take patterns, each as often as needed. A pattern that chooses a part of a
-class has the answer for that part.`,
+Pods, nodes and hosts are tried on the ports on which they listen; --port tries others.
+--from and --to take patterns and may be repeated. A pattern that selects a part of a class
+gets the answer for that part.`,
 		Example: `  winlab reach fixtures/labs/l2bridge-flannel-host-gw.yaml
   winlab reach fixtures/plugins/overlay-calico-vxlan.yaml --variant policies --from "pod/*" --to pod/peer
   winlab reach fixtures/labs/overlay-flannel-vxlan.yaml --to "svc/*" --windows 10.0.17763.1217
@@ -67,8 +67,8 @@ func (a *app) reachFlags(cmd *cobra.Command, o *reach.Options, l *labOptions) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.From, "from", nil, "only flows from these `ends`: pod/NAME, pod/NAMESPACE/NAME, node/NAME or host/NAME, with *, ? and [a-z]")
 	f.StringSliceVar(&o.To, "to", nil, "only flows to these `ends`: as --from, and svc/NAME")
-	f.StringSliceVar(&o.Ports, "port", nil, "ask pods, nodes and hosts for this `port` instead of those on which they listen: 80, tcp/80 or udp/53")
-	f.BoolVar(&o.Ping, "ping", false, "ask for an ICMP echo reply, too")
+	f.StringSliceVar(&o.Ports, "port", nil, "try this `port` of pods, nodes and hosts instead of those on which they listen: 80, tcp/80 or udp/53")
+	f.BoolVar(&o.Ping, "ping", false, "also send an ICMP echo request")
 	a.fromLab(cmd, "from", l, func(c *lab.Cluster) []string { from, _ := c.Names(); return from })
 	a.fromLab(cmd, "to", l, func(c *lab.Cluster) []string { _, to := c.Names(); return to })
 }

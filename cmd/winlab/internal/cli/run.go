@@ -174,13 +174,13 @@ With --baseline, what has changed since an earlier run is printed at the end, as
 diff prints it, and the exit code is 1 when something has; the run itself may be as bad as
 the earlier one was.
 
-Of labs that are named, and not only their folders, every flow is printed with its
-verdict: by variant, and by step of a lab that has steps.
+For labs that are named themselves, not only by their folder, every flow is printed with
+its verdict, by variant and by step.
 
 The exit code is 1 when a check differs from what the documents say, a flow from what
 its lab expects, real components from their models, or a live flow from its trace. A
-difference that another source explains, as the ledger says beforehand, is counted and
-listed; it fails a run with --strict only. What the model does not know is shown and fails no run.`,
+difference that the ledger already attributes to another source is counted and listed; it
+fails a run only with --strict. What the model does not know is shown and does not fail a run.`,
 		Example: `  winlab run
   winlab run fixtures/labs/overlay-win-overlay.yaml -d /tmp/report
   winlab run fixtures/labs -o json
@@ -196,11 +196,11 @@ listed; it fails a run with --strict only. What the model does not know is shown
 	oneOf(cmd, "components", "--components", verify.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
-	cmd.Flags().StringVar(&past, "history", "", "a `folder` of runs: the results are kept there, too, and the report shows how they went on")
+	cmd.Flags().StringVar(&past, "history", "", "a `folder` of runs: keep the results there too, and show their history in the report")
 	if err := cmd.MarkFlagDirname("history"); err != nil {
 		panic(err)
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit with 1 also for differences that another source explains")
+	cmd.Flags().BoolVar(&strict, "strict", false, "also exit with 1 for differences that another source explains")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
 	}
@@ -274,7 +274,7 @@ listed; it fails a run with --strict only. What the model does not know is shown
 	return cmd
 }
 
-// makeFolders makes folders that are not there; "" is none.
+// makeFolders makes folders that do not exist; it ignores "".
 func makeFolders(dirs ...string) error {
 	for _, d := range dirs {
 		if d == "" {

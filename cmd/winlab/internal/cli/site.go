@@ -15,13 +15,13 @@ func (a *app) siteCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "site RESULTS",
 		Short: "Write results as web pages: one for each claim, network design and incident",
-		Long: `Write the results of a run as a folder of web pages with addresses that stay: one page
+		Long: `Write the results of a run as a folder of web pages with stable addresses: one page
 for each claim (claims/ID.html), each network design and each incident, a first page with
-a search, and the report with all traces (report.html). A web server that serves files is
-enough, and so is a browser that opens index.html.
+a search, and the report with all traces (report.html). Any web server
+for static files can serve them; opening index.html in a browser works too.
 
-RESULTS is the folder of winlab run, or its results.json. The folder that is written must
-be empty, not there, or the site of an earlier run, which is replaced.`,
+RESULTS is the folder of winlab run, or its results.json. The output folder must
+not exist, be empty, or have the site of an earlier run, which is replaced.`,
 		Example: `  winlab run && winlab site out/report
   winlab site out/report -d public`,
 		Args:              exactly("RESULTS"),

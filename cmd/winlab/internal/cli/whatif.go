@@ -35,10 +35,11 @@ func (a *app) whatifCmd() *cobra.Command {
 		Use:   "whatif A [B]",
 		Short: "Say which flows change with another Windows, Kubernetes, flag or policy, and what changes each",
 		Long: `Say which flows change with another Windows, Kubernetes, kube-proxy flag or policy, or from lab
-or bundle A to B, and what changes each: the first step at which the packet goes another way,
+or bundle A to B, and what changes each: the first step at which the packet's path differs,
 with the rule, the configuration and the fact behind it.
 
-Both sides are asked as winlab reach asks one. Flows that change for one cause are one group.
+winlab sends the flows of winlab reach on both sides. Flows that change for the same cause form
+one group.
 --kubernetes, --windows and --variant choose the state of A, and of B where it is another lab;
 --set, --proxy-flag and --delete change B.
 
@@ -56,13 +57,13 @@ The exit code is 1 when something changed.`,
 	out := output(cmd, "text", "markdown", "json")
 	a.reachFlags(cmd, &o.Options, o.labOptions)
 	f := cmd.Flags()
-	f.StringSliceVar(&o.set, "set", nil, "what is otherwise in B: windows=`BUILD`, kubernetes=VERSION or variant=NAME")
-	f.StringArrayVar(&o.proxyFlags, "proxy-flag", nil, "a `flag` of kube-proxy on Windows nodes in B, in place of the one with its name: --enable-dsr=true")
+	f.StringSliceVar(&o.set, "set", nil, "what differs in B: windows=`BUILD`, kubernetes=VERSION or variant=NAME")
+	f.StringArrayVar(&o.proxyFlags, "proxy-flag", nil, "a `flag` of kube-proxy on Windows nodes in B, which replaces the flag of the same name: --enable-dsr=true")
 	f.StringSliceVar(&o.delete, "delete", nil, "an `object` that is not in B: netpol/NAME, svc/NAME or pod/NAME")
-	f.BoolVar(&o.all, "all", false, fmt.Sprintf("name all flows; otherwise %d of each group", doc.Shown))
+	f.BoolVar(&o.all, "all", false, fmt.Sprintf("list all flows, not only %d of each group", doc.Shown))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 && len(o.set)+len(o.proxyFlags)+len(o.delete) == 0 {
-			return usagef("say what is otherwise: --set windows=BUILD, --set kubernetes=VERSION, --proxy-flag, --delete, or a second lab")
+			return usagef("say what differs: --set windows=BUILD, --set kubernetes=VERSION, --proxy-flag, --delete, or a second lab")
 		}
 		if err := checkPorts(o.Ports); err != nil {
 			return err
@@ -164,7 +165,7 @@ func (o *whatifOptions) variantAndSettingOfB(f *lab.File) (variant string, set *
 			errs = append(errs, prefixed("--set "+k, err))
 			next.Build, changed = v, true
 		default:
-			errs = append(errs, fmt.Errorf("--set %s: %q is not to be set; write windows=BUILD, kubernetes=VERSION or variant=NAME", text, k))
+			errs = append(errs, fmt.Errorf("--set %s: %q cannot be set; write windows=BUILD, kubernetes=VERSION or variant=NAME", text, k))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -186,7 +187,7 @@ func prefixed(what string, err error) error {
 	return nil
 }
 
-// withFlags is kube-proxy of a lab with other flags: each in the place of the one that has
+// withFlags is kube-proxy of a lab with other flags: each replaces the one that has
 // its name.
 func withFlags(f *lab.File, variant string, set *labfile.Setting, flags []string) *labfile.Proxy {
 	of := f.Lab.Spec.Proxy

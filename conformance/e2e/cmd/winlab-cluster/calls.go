@@ -320,7 +320,7 @@ func kubeconfigCommand() *cobra.Command {
 
 func logsCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "logs [PROGRAM]", Short: "Show what a program of a cluster has written, or what the cluster has noted", Args: cobra.MaximumNArgs(1),
+		Use: "logs [PROGRAM]", Short: "Show the output of a program of a cluster, or the cluster's own log", Args: cobra.MaximumNArgs(1),
 		Example: `  winlab-cluster logs
   winlab-cluster logs kubelet/win1`,
 	}
@@ -344,7 +344,7 @@ func execCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "exec MACHINE -- COMMAND [ARGUMENT...]", Short: "Run a program in the network of a node or pod of a cluster",
 		Long: `Run a program of this machine in the network of a node or pod of a cluster, as winlab exec
-does. What runs inside a container is for kubectl exec.`,
+does. To run a program inside a container, use kubectl exec.`,
 		Example: `  winlab-cluster exec node/linux1 -- curl -sk https://10.96.0.1/version`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -372,7 +372,7 @@ does. What runs inside a container is for kubectl exec.`,
 // actCommands are restart, stop, start and kill.
 func actCommands() (all []*cobra.Command) {
 	const what = `Programs are those that winlab-cluster status lists; hns/NODE is a node's HNS, which can be
-restarted only, and node/NODE is a node with all that runs on it.
+restarted only, and node/NODE is a node with everything that runs on it.
 
 `
 	for _, a := range []struct {
@@ -382,13 +382,13 @@ restarted only, and node/NODE is a node with all that runs on it.
 	}{
 		{cluster.Restart, "Restart programs or nodes of a cluster", `stop and start.`, "  winlab-cluster restart kubelet/win1 kube-apiserver\n  winlab-cluster restart hns/win1"},
 		{cluster.Stop, "Stop programs or nodes of a cluster", `A program is asked to end (SIGTERM, Ctrl-C on Windows), killed after ten seconds, and stays
-ended until start or restart. A node shuts down: its programs end, its pods are gone, its
-cable is dead.`, "  winlab-cluster stop kube-proxy/win1\n  winlab-cluster stop node/win2"},
+ended until start or restart. A node shuts down: its programs end, its pods are gone, and its
+cable is cut.`, "  winlab-cluster stop kube-proxy/win1\n  winlab-cluster stop node/win2"},
 		{cluster.Start, "Start programs or nodes that were stopped", `It returns when a program answers, or a node is Ready. One that waits for its next start
 starts now.`, "  winlab-cluster start node/win2"},
 		{cluster.Kill, "Kill programs or nodes, as a fault does", `A program gets SIGKILL, and is started again as its node would: kubelets, kube-proxy.exe and
 runtimes after 10 seconds; the control plane at once, then after 10, 20, 40 ... seconds, 5
-minutes at most. A node loses its power: nobody is told, and it is off until start.`, "  winlab-cluster kill kubelet/win1\n  winlab-cluster kill node/win2"},
+minutes at most. A node loses its power without notice, and is off until start.`, "  winlab-cluster kill kubelet/win1\n  winlab-cluster kill node/win2"},
 	} {
 		c := &cobra.Command{Use: string(a.action) + " PROGRAM|NODE...", Short: a.short, Long: what + strings.ToUpper(a.long[:1]) + a.long[1:], Example: a.example,
 			Args: func(_ *cobra.Command, args []string) error {

@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 	c := testcluster.Up(t, "../../cluster/testdata/lab.yaml", "")
 	f := &faulty{T: t, c: c}
 	t.Run("programs", f.programs)
-	t.Run("images that nobody has", f.images)
+	t.Run("images that do not exist", f.images)
 	t.Run("no node takes a pod", f.unscheduled)
 	t.Run("containers that never become ready", f.unready)
 	t.Run("a node without power", f.nodeOff)

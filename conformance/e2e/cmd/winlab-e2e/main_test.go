@@ -77,7 +77,7 @@ func TestUsage(t *testing.T) {
 		{"a lab of kind", notRun, []string{"--provider", "kind", "--lab", "x.yaml"}, "has no lab"},
 		{"a lab that does not exist", notRun, []string{"--provider", "simulated", "--lab", "no-such.yaml", "--out", t.TempDir()}, "no-such.yaml"},
 		{"a version that is not pinned", notRun, []string{"--provider", "simulated", "--lab", "../../labs/l2bridge.yaml", "--kubernetes", "1.5", "--out", t.TempDir()}, "1.37.0"},
-		{"a claim that may go untried and is none", notRun, []string{"--may-skip", "flow-udb=x"}, "did you mean \"flow-udp\"?"},
+		{"an unknown claim that may go untried", notRun, []string{"--may-skip", "flow-udb=x"}, "did you mean \"flow-udp\"?"},
 		{"no reason", notRun, []string{"--may-skip", "flow-udp"}, "flow-udp has no reason"},
 		{"known things that do not exist", notRun, []string{"--known", "nowhere.yaml"}, "nowhere.yaml"},
 		{"a claim that does not exist", notRun, []string{"--list", "--claims", "no-such-*"}, "no claim with a spec"},
@@ -145,7 +145,7 @@ func TestAgainstAnAPIServer(t *testing.T) {
 		if strings.Contains(known, "not so") {
 			t.Error(known)
 		}
-		expect(t, failures, []string{"known, and not so: --may-skip: pod-os-forbidden-fields may go untried, and"}, append(skips, "--may-skip", "pod-os-forbidden-fields=x")...)
+		expect(t, failures, []string{"known, but no longer so: --may-skip: pod-os-forbidden-fields may go untried, and"}, append(skips, "--may-skip", "pod-os-forbidden-fields=x")...)
 		doc := results(t, out)
 		if doc.Summary.Outcomes[result.Agrees] < 9 || !doc.Summary.AsExpected || doc.Settings[0].Cluster == nil || doc.Settings[0].Cluster.Simulated {
 			t.Errorf("%+v of %+v", doc.Summary, doc.Settings)
@@ -250,7 +250,7 @@ func samples(t *testing.T, s *testapi.Server) {
 	if n != 5 {
 		t.Errorf("%d objects", n)
 	}
-	// A plugin of Sonobuoy is no object of the API: its pod and container are parts of one.
+	// A plugin of Sonobuoy is not an object of the API: its pod and container are parts of one.
 	text, err = os.ReadFile("../../deploy/sonobuoy-plugin.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -63,9 +63,9 @@ and, with --sonobuoy, sonobuoy_results.yaml. The exit code is 0 when all is as d
 1 when something is not, 2 when the run could not be made, 3 when nothing was selected and
 4 when a claim is made for this cluster and no check of it could be tried.
 
---known is a file of what is known not to be so here, with reasons: claims that may go
-untried, and checks that come to something else. It stays in the results as a difference,
-and the exit code is that of the rest. What is known and is not so any more fails a run.`,
+--known is a file of known differences, with reasons: claims that may go untried, and
+checks with another outcome. They stay in the results as differences, and do not count for
+the exit code. A known difference that no longer occurs fails a run.`,
 		Example: `  winlab-e2e --provider simulated
   winlab-e2e --provider simulated --lab fixtures/labs/overlay-flannel-vxlan.yaml --areas flows
   winlab-e2e --kubeconfig ~/.kube/config --areas flows,dns --out results
@@ -101,7 +101,7 @@ and the exit code is that of the rest. What is known and is not so any more fail
 	fs.BoolVar(&f.o.Sonobuoy, "sonobuoy", false, "also write results for Sonobuoy, and done at the end")
 	fs.BoolVar(&f.list, "list", false, "list the specs and what is documented, and stop; needs no cluster")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "find out about the cluster, list the specs that apply, and stop")
-	fs.BoolVar(&f.force, "skip-preflight", false, "run although the preflight finds something missing")
+	fs.BoolVar(&f.force, "skip-preflight", false, "run even if the preflight finds something missing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
 	return cmd
 }
@@ -259,7 +259,7 @@ func (f *flags) onCluster(cmd *cobra.Command, ledger *claims.Ledger, all []suite
 		return f.print(cmd.OutOrStdout(), specs, c)
 	}
 	if len(missing) > 0 && !f.force {
-		return exitf(notRun, "the cluster lacks what the specs need:\n  %s\nwinlab-e2e --skip-preflight runs all the same", strings.Join(missing, "\n  "))
+		return exitf(notRun, "the cluster lacks what the specs need:\n  %s\nwinlab-e2e --skip-preflight runs them nevertheless", strings.Join(missing, "\n  "))
 	}
 	f.o.Run, f.o.Command, f.o.Tool = fmt.Sprintf("%x", time.Now().UnixNano()), strings.Join(os.Args, " "), "winlab-e2e"
 	if f.o.Sonobuoy {
@@ -280,7 +280,7 @@ func (f *flags) sum(w io.Writer, o *suite.Outcome, err error) error {
 	}
 	fmt.Fprintf(w, "%d could not be tried; results in %s\n", len(o.NotTried), f.o.Out)
 	for _, n := range o.NotSo {
-		fmt.Fprintln(w, "known, and not so: "+n)
+		fmt.Fprintln(w, "known, but no longer so: "+n)
 	}
 	switch {
 	case o.Failed > 0:
@@ -288,9 +288,9 @@ func (f *flags) sum(w io.Writer, o *suite.Outcome, err error) error {
 	case err != nil:
 		return exit{failures, err}
 	case len(o.NotSo) > 0:
-		return exitf(failures, "%d things that are known are not so: correct %s", len(o.NotSo), orUnknown(f.known))
+		return exitf(failures, "%d known differences no longer occur: correct %s", len(o.NotSo), orUnknown(f.known))
 	case len(o.Unshown) > 0:
-		return exitf(allSkipped, "of these claims no check could be tried: %s\nwhat may go untried, with its reason, is for --may-skip or the file of --known", strings.Join(o.Unshown, ", "))
+		return exitf(allSkipped, "of these claims no check could be tried: %s\nname what may go untried, with its reason, with --may-skip or in the file of --known", strings.Join(o.Unshown, ", "))
 	}
 	return nil
 }
@@ -327,7 +327,7 @@ func (f *flags) config() (*rest.Config, string, error) {
 func describe(w io.Writer, c *suite.Cluster) {
 	what := "a cluster"
 	if c.Simulated {
-		what = "a simulated cluster: what it shows is no evidence of what Windows does"
+		what = "a simulated cluster: it gives no evidence of what Windows does"
 	}
 	fmt.Fprintf(w, "%s, Kubernetes %s, network %s, plugin %s, proxy %s\n", what, c.Server, orUnknown(c.Network), orUnknown(c.Plugin), orUnknown(c.Proxy))
 	for _, n := range c.Nodes {

@@ -70,7 +70,7 @@ func TestSimulated(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != failures {
 		t.Fatalf("exit code %d, want %d, error %v:\n%s", code, failures, err, text)
 	}
-	for _, want := range []string{"2 checks tried, 0 failed, 2 could not be tried", "known, and not so: " + known + ":4:3: controller-job", "1 things that are known are not so"} {
+	for _, want := range []string{"2 checks tried, 0 failed, 2 could not be tried", "known, but no longer so: " + known + ":4:3: controller-job", "1 known differences no longer occur"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}

@@ -55,7 +55,7 @@ func NewStore(t *Table, p Platform, programs Programs) *Store {
 	return &Store{table: t, platform: p, programs: programs, pulled: map[string]*Pulled{}}
 }
 
-// Pull gets an image and returns its ID. Pulling again is no error.
+// Pull gets an image and returns its ID. Pulling again is not an error.
 func (s *Store) Pull(ctx context.Context, ref string) (string, error) {
 	r, err := ParseReference(ref)
 	if err != nil {

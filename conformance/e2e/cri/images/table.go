@@ -54,8 +54,8 @@ type File struct {
 	Package string `json:"package,omitempty"`
 	// Text is the content.
 	Text string `json:"text,omitempty"`
-	// SelfSigned is "certificate" or "key": those of a server that nobody else vouches
-	// for, the same pair in all images of this process.
+	// SelfSigned is "certificate" or "key": those of a server without another
+	// certificate authority, the same pair in all images of this process.
 	SelfSigned string `json:"selfSigned,omitempty"`
 }
 

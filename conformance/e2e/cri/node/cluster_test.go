@@ -179,7 +179,7 @@ func (b *bed) exec(name string, command ...string) (string, int) {
 	return strings.ReplaceAll(out.String()+errOut.String(), "\r\n", "\n"), code.Code
 }
 
-// gone deletes a pod and waits until it is no more.
+// gone deletes a pod and waits until it is gone.
 func (b *bed) gone(name string) {
 	b.Helper()
 	if err := b.c.Client.CoreV1().Pods("default").Delete(b.ctx, name, metav1.DeleteOptions{}); err != nil {

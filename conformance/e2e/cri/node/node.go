@@ -54,7 +54,7 @@ func (m *machine) AddSandbox(ctx context.Context, s cri.Sandbox) ([]netip.Addr, 
 		for _, a := range s.DNS.Servers {
 			addr, err := netip.ParseAddr(a)
 			if err != nil {
-				return nil, fmt.Errorf("the name server %q is no address: %w", a, err)
+				return nil, fmt.Errorf("the name server %q is not an address: %w", a, err)
 			}
 			b.DNS.Servers = append(b.DNS.Servers, addr)
 		}
@@ -210,7 +210,7 @@ func targets(m cri.Mount, hostProcess bool) []string {
 	return []string{m.Target, below}
 }
 
-// inVolume puts the volume's path in place of its variable, as hcsshim does before a
+// inVolume replaces the volume's variable by its path, as hcsshim does before a
 // program starts.
 func inVolume(words []string) []string {
 	r := strings.NewReplacer("%"+volumeVariable+"%", hostVolume, "$env:"+volumeVariable, hostVolume)

@@ -30,7 +30,7 @@ type Options struct {
 	// one.
 	Programs images.Programs
 	Table    *images.Table
-	// Log takes a line about what went wrong beside a call; nil: nobody.
+	// Log takes a line about what went wrong beside a call; nil discards it.
 	Log func(string)
 }
 

@@ -71,7 +71,7 @@ func Start(t *testing.T) *Server {
 	waits = append(waits, s.start(ctx, t, path("kube-apiserver"), "--etcd-servers", "http://127.0.0.1:"+etcd, "--secure-port", port, "--bind-address", "127.0.0.1",
 		"--cert-dir", filepath.Join(s.dir, "pki"), "--token-auth-file", tokens, "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.96.0.0/16",
 		"--service-account-issuer", "https://winlab.test", "--service-account-signing-key-file", key, "--service-account-key-file", key,
-		// Nobody makes service accounts here.
+		// No controller makes service accounts here.
 		"--disable-admission-plugins", "ServiceAccount", "--allow-privileged=true"))
 	s.Config = &rest.Config{Host: "https://127.0.0.1:" + port, BearerToken: "admin", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	if s.Client, err = kubernetes.NewForConfig(s.Config); err != nil {

@@ -124,7 +124,7 @@ func TestTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json", "services: the answer is no object: the answer ends in the middle",
+		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json", "services: the answer is not an object: the answer ends in the middle",
 		"endpointslices: cluster/endpointslices.json", "pods: no answer after 50ms", "networkpolicies: kubectl get networkpolicies --all-namespaces -o json: Error from server (Forbidden): networkpolicies is forbidden",
 		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico", "otherpolicies: the cluster has no kinds of policies beside NetworkPolicy", "configmaps: cluster/configmaps/kube-system.json",
 	}
@@ -291,8 +291,8 @@ func TestNodes(t *testing.T) {
 	}{
 		"good":   {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win1")); return nil }, "win1 hns-v1:"},
 		"text":   {func(out io.Writer) error { _, err := io.WriteString(out, "no zip"); return err }, "win1 node: winlab.exe wrote no bundle that can be read: "},
-		"others": {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win2")); return nil }, `win1 node: its bundle has "nodes/win2/hns/networks.json", which is no file of this node`},
-		"api":    {func(out io.Writer) error { nodeBundle(t, out, bundle.File{Path: "cluster/pods.json"}); return nil }, `win1 node: its bundle has "cluster/pods.json", which is no file of this node`},
+		"others": {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win2")); return nil }, `win1 node: its bundle has "nodes/win2/hns/networks.json", which is not a file of this node`},
+		"api":    {func(out io.Writer) error { nodeBundle(t, out, bundle.File{Path: "cluster/pods.json"}); return nil }, `win1 node: its bundle has "cluster/pods.json", which is not a file of this node`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{say: good(c.win1)}
@@ -344,7 +344,7 @@ func TestNodesFail(t *testing.T) {
 	t.Run("a node that is not there", func(t *testing.T) {
 		f := &fake{say: small}
 		_, steps, err := takenFrom(t, f, t.Context(), Options{Nodes: &Nodes{Names: []string{"linux1"}}})
-		if err != nil || !slices.Contains(steps, `pods: "linux1" is no Windows node of this cluster; there are: win1, win2`) || f.has("create") != 0 {
+		if err != nil || !slices.Contains(steps, `pods: "linux1" is not a Windows node of this cluster; there are: win1, win2`) || f.has("create") != 0 {
 			t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 		}
 	})

@@ -73,7 +73,7 @@ func (n *Nodes) read() time.Duration {
 }
 
 // Pod is the pod that is made on a node. It names its node, so that no scheduler and no taint
-// keeps it away, ends by itself when nobody removes it, and gets no token. It is a HostProcess
+// keeps it away, ends by itself when it is not removed, and gets no token. It is a HostProcess
 // container as the system: HNS answers administrators only
 // (https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/).
 func (n *Nodes) Pod(node, run string) []byte {
@@ -158,7 +158,7 @@ func (n *Nodes) windowsNodes(data []byte) ([]string, error) {
 	}
 	for _, name := range n.Names {
 		if !slices.Contains(all, name) {
-			return nil, fmt.Errorf("%q is no Windows node of this cluster; there are: %s", name, strings.Join(all, ", "))
+			return nil, fmt.Errorf("%q is not a Windows node of this cluster; there are: %s", name, strings.Join(all, ", "))
 		}
 	}
 	if len(n.Names) > 0 {
@@ -190,7 +190,7 @@ func (o *Options) onNodes(ctx context.Context, w *bundle.Writer, kubectl Kubectl
 		defer cancel()
 		said := bundle.Step{Name: "remove", What: "the pods that were made"}
 		if _, e := kubectl.output(late, o.Nodes.deleteArgs(run)...); e != nil {
-			said.Error = fmt.Sprintf("pods may be left; they end by themselves, or remove them with: %s: %v", o.Client.Shown(o.Nodes.deleteArgs(run)...), e)
+			said.Error = fmt.Sprintf("some pods may remain; they end by themselves, or remove them with: %s: %v", o.Client.Shown(o.Nodes.deleteArgs(run)...), e)
 		}
 		note(said)
 	}()
@@ -335,11 +335,11 @@ func (o *Options) keep(w *bundle.Writer, b *bundle.Bundle, node string) error {
 	for _, f := range b.Files {
 		m, ok := b.Manifest.Find(f)
 		if !ok || m.Node != node || !strings.HasPrefix(f, "nodes/"+node+"/") {
-			return fmt.Errorf("its bundle has %q, which is no file of this node", f)
+			return fmt.Errorf("its bundle has %q, which is not a file of this node", f)
 		}
 	}
 	for _, notice := range b.Notices {
-		return fmt.Errorf("its bundle is not as its manifest says: %s: %s", notice.Path, notice.Why)
+		return fmt.Errorf("its bundle does not match its manifest: %s: %s", notice.Path, notice.Why)
 	}
 	for _, f := range b.Files {
 		data, err := b.Read(f)

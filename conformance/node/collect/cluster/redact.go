@@ -34,7 +34,7 @@ func Redact(data []byte) ([]byte, int, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the answer ends in the middle")
 		}
-		return nil, 0, fmt.Errorf("the answer is no object: %w", err)
+		return nil, 0, fmt.Errorf("the answer is not an object: %w", err)
 	}
 	out.WriteByte('\n')
 	return out.Bytes(), r.count, nil
@@ -81,7 +81,7 @@ func notThe(t json.Token, want string) error {
 	if t == nil {
 		return nil
 	}
-	return fmt.Errorf("%v in the place of %s", t, want)
+	return fmt.Errorf("%v instead of %s", t, want)
 }
 
 func (r *redaction) items(dec *json.Decoder, out *bytes.Buffer) error {

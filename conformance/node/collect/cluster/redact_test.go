@@ -56,7 +56,7 @@ func TestRedact(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"": "ends in the middle", `{"items": [{}`: "ends in the middle", "[1]": "in the place of {", `{"items": {}}`: "in the place of [", "no": "invalid character",
+		"": "ends in the middle", `{"items": [{}`: "ends in the middle", "[1]": "instead of {", `{"items": {}}`: "instead of [", "no": "invalid character",
 	} {
 		if _, _, err := Redact([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", in, err)

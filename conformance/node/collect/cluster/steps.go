@@ -39,7 +39,7 @@ type Options struct {
 // sig-windows-tools hostprocess/flannel, projectcalico/calico manifests, tigera/operator
 // pkg/render/node.go (calico-system/cni-config), aws/amazon-vpc-cni-k8s config, antrea-io/antrea
 // build/yamls (without the suffix that its older manifests have), Azure/ip-masq-agent-v2. One
-// that a cluster lacks is no failure.
+// that a cluster lacks is not a failure.
 var configMaps = []struct {
 	namespace string
 	names     []string
@@ -52,8 +52,8 @@ var configMaps = []struct {
 	{"calico-system", []string{"cni-config", "cni-config-windows", "calico-windows-config"}},
 }
 
-// optional are resources of which a cluster may have none. first says that one without the first
-// has none of them.
+// optional are resources that a cluster may lack. first says that a cluster without the first of
+// them lacks all.
 type optional struct {
 	name, what, folder, of, none string
 	resources                    []string
@@ -135,7 +135,7 @@ type taken struct {
 	data []byte
 }
 
-// absent is an error that says that something is not there, which is no failure.
+// absent is an error that says that something is not there, which is not a failure.
 type absent struct{ why string }
 
 func (a absent) Error() string { return a.why }
@@ -168,7 +168,7 @@ func TakeBy(ctx context.Context, w *bundle.Writer, kubectl Kubectl, o Options) e
 			return ctx.Err()
 		}
 		if s.Name == "version" && err != nil && !answered(err) {
-			// Nobody waits once more for each of the others.
+			// Do not wait again for each of the other requests.
 			unreachable = fmt.Errorf("not tried: the API server did not answer the first question: %w", err)
 		}
 		var a absent

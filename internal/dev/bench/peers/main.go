@@ -48,7 +48,7 @@ type work struct {
 	// within is the goal where it is a time of winlab's own for one unit, on a quiet machine. goal
 	// is not used then.
 	within time.Duration
-	// peak is the memory that is allowed, in bytes; 0 where nobody asks. What the system says of
+	// peak is the memory that is allowed, in bytes; 0 means any. What the system says of
 	// a short program is rather what this one has: it is begun as a copy.
 	peak int64
 	// large is set for what takes minutes, and is asked for with -envelope.

@@ -1,5 +1,5 @@
-// Package plain rewrites the source address of packets as somebody would who writes it by hand
-// in Go for this one purpose: fixed offsets, a map of flows, checksums by difference. It is the
+// Package plain rewrites the source address of packets like Go code written by hand for this one
+// purpose: fixed offsets, a map of flows, checksums by difference. It is the
 // measure of a machine: what winlab costs is quoted in packets of this. It must know nothing of
 // the simulator.
 package plain
