@@ -32,27 +32,8 @@ const (
 	TTL
 )
 
-// change returns the values of a field before and after, and whether to list them.
-type change func(before, after *packet.Headers) (b, a trace.Value, listed bool)
-
-// row is one header field: its name in a trace, and how two packets differ in it.
-type row struct {
-	set    Fields
-	name   string
-	change change
-}
-
-// rows are the fields in the order in which a step lists them.
-var rows = [...]row{
-	{MAC, "src MAC", changedMAC(func(h *packet.Headers) packet.MAC { return h.EthSrc })},
-	{MAC, "dst MAC", changedMAC(func(h *packet.Headers) packet.MAC { return h.EthDst })},
-	{Address, Source, changedAddr(func(h *packet.Headers) netip.Addr { return h.Src })},
-	{Address, "src port", changedNumber(func(h *packet.Headers) uint16 { return h.SrcPort })},
-	{Address, Destination, changedAddr(func(h *packet.Headers) netip.Addr { return h.Dst })},
-	{Address, "dst port", changedNumber(func(h *packet.Headers) uint16 { return h.DstPort })},
-	{ICMPID, "ICMP id", changedNumber(func(h *packet.Headers) uint16 { return h.ICMPID })},
-	{TTL, "TTL", changedNumber(func(h *packet.Headers) uint8 { return h.TTL })},
-}
+// most is how many fields there are, and one that a step adds.
+const most = 9
 
 // Headers lists the fields of the set that differ, and more behind them. A MAC address
 // that was not filled in before is not listed: the packet was not on a link yet. The list
@@ -61,16 +42,14 @@ func Headers(rec *trace.Recorder, before, after *packet.Headers, fields Fields, 
 	if rec == nil {
 		return nil
 	}
-	var room [len(rows) + 1]trace.Change // one that a step adds
+	var room [most]trace.Change
 	cs := room[:0]
-	for i := range rows {
-		r := &rows[i]
-		if fields&r.set == 0 || r.set != MAC && (before.IPVersion == 0 || after.IPVersion == 0) {
-			continue
-		}
-		if b, a, listed := r.change(before, after); listed {
-			cs = append(cs, trace.Change{Field: r.name, Before: b, After: a})
-		}
+	if fields&MAC != 0 {
+		cs = appendMAC(cs, "src MAC", before.EthSrc, after.EthSrc)
+		cs = appendMAC(cs, "dst MAC", before.EthDst, after.EthDst)
+	}
+	if before.IPVersion != 0 && after.IPVersion != 0 {
+		cs = appendIP(cs, before, after, fields)
 	}
 	return rec.Changes(append(cs, more...))
 }
@@ -83,34 +62,41 @@ func Tunnel(kind packet.Tunnel, src, dst netip.Addr, vni uint32) trace.Value {
 	return trace.Text(func() string { return fmt.Sprintf("%s %s -> %s VNI %d", kind, src, dst, vni) })
 }
 
-// changed lists a field when it differs.
-func changed[T comparable](of func(*packet.Headers) T, text func(T) trace.Value) change {
-	return func(before, after *packet.Headers) (b, a trace.Value, listed bool) {
-		x, y := of(before), of(after)
-		if x == y {
-			return b, a, false
-		}
-		return text(x), text(y), true
+func appendIP(cs []trace.Change, before, after *packet.Headers, fields Fields) []trace.Change {
+	if fields&Address != 0 {
+		cs = appendAddr(cs, Source, before.Src, after.Src)
+		cs = appendNumber(cs, "src port", int(before.SrcPort), int(after.SrcPort))
+		cs = appendAddr(cs, Destination, before.Dst, after.Dst)
+		cs = appendNumber(cs, "dst port", int(before.DstPort), int(after.DstPort))
 	}
-}
-
-func changedAddr(of func(*packet.Headers) netip.Addr) change {
-	return changed(of, addr)
-}
-
-func changedNumber[T uint8 | uint16](of func(*packet.Headers) T) change {
-	return changed(of, func(n T) trace.Value { return trace.Bits(uint64(n), numberText) })
-}
-
-// changedMAC does not list an address that was not filled in before.
-func changedMAC(of func(*packet.Headers) packet.MAC) change {
-	differs := changed(of, mac)
-	return func(before, after *packet.Headers) (b, a trace.Value, listed bool) {
-		if of(before).IsZero() {
-			return b, a, false
-		}
-		return differs(before, after)
+	if fields&ICMPID != 0 {
+		cs = appendNumber(cs, "ICMP id", int(before.ICMPID), int(after.ICMPID))
 	}
+	if fields&TTL != 0 {
+		cs = appendNumber(cs, "TTL", int(before.TTL), int(after.TTL))
+	}
+	return cs
+}
+
+func appendMAC(cs []trace.Change, field string, before, after packet.MAC) []trace.Change {
+	if before == after || before.IsZero() {
+		return cs
+	}
+	return append(cs, trace.Change{Field: field, Before: mac(before), After: mac(after)})
+}
+
+func appendAddr(cs []trace.Change, field string, before, after netip.Addr) []trace.Change {
+	if before == after {
+		return cs
+	}
+	return append(cs, trace.Change{Field: field, Before: addr(before), After: addr(after)})
+}
+
+func appendNumber(cs []trace.Change, field string, before, after int) []trace.Change {
+	if before == after {
+		return cs
+	}
+	return append(cs, trace.Change{Field: field, Before: trace.Bits(uint64(before), numberText), After: trace.Bits(uint64(after), numberText)})
 }
 
 func mac(m packet.MAC) trace.Value {

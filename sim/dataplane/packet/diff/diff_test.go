@@ -82,7 +82,7 @@ func TestEveryField(t *testing.T) {
 		}
 		shown := len(Headers(&trace.Recorder{}, &before, &after, MAC|Address|ICMPID|TTL)) != 0
 		if left := slices.Contains(unchanged, name); shown == left {
-			t.Errorf("Headers.%s: shown %v, named as unchanged %v; a field that steps change needs a row in rows (diff.go)", name, shown, left)
+			t.Errorf("Headers.%s: shown %v, named as unchanged %v; a field that steps change must be listed by Headers (diff.go)", name, shown, left)
 		}
 	}
 }
