@@ -60,7 +60,7 @@ type Node struct {
 // Pod is one pod as a plugin sees it.
 type Pod struct {
 	Namespace, Name string
-	// UID is that of its object, "" where nobody has given one.
+	// UID is that of its object, "" where it is not set.
 	UID  string
 	Node string
 	// Address asks for an address; the zero Addr leaves it to the IPAM.
@@ -71,8 +71,8 @@ type Pod struct {
 	Origin    *trace.Origin
 }
 
-// Resolver is what a pod asks of its resolver besides or, with None, in place of
-// the cluster DNS: dnsPolicy and dnsConfig.
+// Resolver is what a pod asks of its resolver besides or, with None, instead of the
+// cluster DNS: dnsPolicy and dnsConfig.
 type Resolver struct {
 	None    bool
 	Servers []netip.Addr
@@ -135,7 +135,7 @@ type ServicePort struct {
 	Port     uint16
 	NodePort uint16
 	// Target is the backends' port by number, 0 where the Service names it: then each
-	// endpoint has it in Ports, or is none of this port.
+	// endpoint has it in Ports, or is not an endpoint of this port.
 	Target uint16
 }
 
@@ -152,7 +152,7 @@ type Endpoint struct {
 	Ready, Serving, Terminating bool
 }
 
-// Port returns the backend's port for a Service's port, 0 when it is no backend of it: the
+// Port returns the backend's port for a Service's port, 0 when it is not a backend of it: the
 // Service names the port, and no container of the pod has one of that name.
 func (e Endpoint) Port(p ServicePort) uint16 {
 	if n, ok := e.Ports[p.Name]; ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// Version is a Kubernetes version. The zero value is none.
+// Version is a Kubernetes version. The zero value stands for no version.
 type Version struct {
 	Major, Minor, Patch int
 	// Assumed: the text named no patch, and Patch is the newest that is known of the

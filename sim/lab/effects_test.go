@@ -532,7 +532,7 @@ func TestEveryFieldOfALabHasACase(t *testing.T) {
 	for _, c := range effectCases(t) {
 		for _, i := range c.items() {
 			if (strings.HasPrefix(i, "spec.") || strings.HasPrefix(i, "metadata.")) && !slices.Contains(items, i) {
-				t.Errorf("a case is for %s, which is no field of a lab", i)
+				t.Errorf("a case is for %s, which is not a field of a lab", i)
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func fixtures(t testing.TB) []string {
 // FuzzLab reads labs that somebody damaged, builds those that are accepted and
 // runs their flows. Nothing may panic, and whatever is refused must say where.
 func FuzzLab(f *testing.F) {
-	for _, file := range append(fixtures(f), "../../fixtures/labs/common/actors.yaml", "spec/testdata/twenty-mistakes.yaml") {
+	for _, file := range append(fixtures(f), "../../fixtures/labs/common/actors.yaml", "labfile/testdata/twenty-mistakes.yaml") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)

@@ -16,7 +16,7 @@ import (
 )
 
 // The held-out incidents were encoded, and their outcomes predicted in writing, by
-// somebody who had not seen the model (fixtures/held-out/README.md). What their labs
+// someone who did not know the model (fixtures/held-out/README.md). What their labs
 // expect is what the source says, so a flow that comes out otherwise is a miss of
 // the model and stands in misses.yaml with its reason. The list goes red both ways: a
 // miss that is not listed is a regression, a listed one that holds is to be taken

@@ -89,7 +89,7 @@ func expect(t *testing.T, c *Cluster, when string, lines ...string) {
 		if len(w) == 4 {
 			for _, p := range tr.Paths {
 				if p.Seen == nil {
-					t.Errorf("%s: %s: nobody saw it, want %s", when, flow, want)
+					t.Errorf("%s: %s: no receiver saw it, want %s", when, flow, want)
 					continue
 				}
 				if ok, err := c.Has(w[3], netip.MustParseAddr(p.Seen.Src)); err != nil || !ok {
@@ -179,7 +179,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 			after:  []string{"pod/client > host/lan:80: delivered ok seen node/win1", "pod/client > host/lan ping: no-reply icmp-not-translated", "pod/client > node/win2:10250: delivered ok seen node/win1"},
 		},
 		{
-			name: "without OutBoundNAT nobody outside can answer", design: hostGW,
+			name: "without OutBoundNAT no machine outside can answer", design: hostGW,
 			before: []string{"pod/client > host/internet:443: delivered ok seen node/win1", "pod/client > host/internet:53 udp: delivered ok seen node/win1", "pod/client > host/internet ping: no-reply icmp-not-translated seen pod/client"},
 			calls:  []HNSCall{remove("win1", client, "OutBoundNAT", nil)},
 			after: []string{"pod/client > host/internet:443: no-reply no-way-back seen pod/client", "pod/client > host/internet:53 udp: no-reply no-way-back seen pod/client",
@@ -213,7 +213,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 			after:  []string{"pod/client > node/win1:30080: varies load-balancer-not-applied", "pod/client > node/win1:10250: delivered ok seen pod/client", "pod/client > svc/win-webserver:80: delivered ok", "pod/client > node/win2:30080: delivered ok"},
 		},
 		{
-			name: "without the load balancer nobody has the service's address", design: hostGW,
+			name: "without the load balancer no machine has the service's address", design: hostGW,
 			before: []string{"pod/client > svc/win-webserver:80: delivered ok"},
 			calls:  []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer", VIP: "10.96.0.50"}}},
 			after:  []string{"pod/client > svc/win-webserver:80: dropped no-load-balancer", "pod/peer > svc/win-webserver:80: delivered ok", "host/lan > node/win1:30080: delivered ok"},
@@ -273,7 +273,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 			after:  []string{"pod/client > pod/peer:80: dropped unknown-vni", "pod/peer > pod/client:80: no-reply unknown-vni", "pod/client > pod/linux-client:80: delivered ok"},
 		},
 		{
-			name: "a tunnel to an address that nobody has", design: vxlan,
+			name: "a tunnel to an address that no machine has", design: vxlan,
 			before: []string{"pod/client > pod/peer:80: delivered ok"},
 			calls:  remoteSubnet(4096, "192.168.1.99"),
 			after:  []string{"pod/client > pod/peer:80: dropped no-neighbour"},
@@ -285,7 +285,7 @@ func TestStateOfHNSDecides(t *testing.T) {
 			after:  []string{"pod/client > pod/peer:80: dropped tunnel-port-mismatch", "pod/client > pod/linux-client:80: dropped tunnel-port-mismatch", "pod/peer > pod/client:80: dropped tunnel-port-mismatch", "pod/client > pod/neighbour:80: delivered ok"},
 		},
 		{
-			name: "a remote endpoint that points to an address nobody has", design: vxlan,
+			name: "a remote endpoint that points to an address no machine has", design: vxlan,
 			before: []string{"pod/client > pod/win-webserver-1:80: delivered ok"},
 			calls: []HNSCall{
 				remove("win1", HNSSelector{Kind: "endpoint", Address: address(t, vxlan, "pod/win-webserver-1")}, "ProviderAddress", nil),
@@ -329,7 +329,7 @@ func TestCallsOfALab(t *testing.T) {
 	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "succeeded, but should fail with any error of HNS") {
 		t.Errorf("a call that should have failed with any error: %v", err)
 	}
-	// A refusal of HNS, with whatever code; a mistake of the lab is none.
+	// A refusal of HNS, with whatever code; a mistake of the lab does not count.
 	const twice = `  hns:
     - node: win1
       error: any

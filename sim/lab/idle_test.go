@@ -28,7 +28,7 @@ func afterWait(t *testing.T, f *File, from, wait string) string {
 }
 
 // The times of a NAT that Get-NetNat of a dump shows are those of its connections, and
-// what is no number of seconds is noted.
+// a value that is not a number of seconds is noted.
 func TestDumpedNATTimeouts(t *testing.T) {
 	t.Parallel()
 	r := &roundTrip{name: "nat-winnat", orig: built(t, design(t, "nat-winnat"))}
@@ -86,7 +86,7 @@ func TestDumpedNATInactive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if delivered := got.Verdict == "delivered"; delivered != want || !delivered && !strings.Contains(got.Summary, "no way back") {
+		if delivered := got.Verdict == "delivered"; delivered != want || !delivered && !strings.Contains(got.Summary, "no route back") {
 			t.Errorf("Active %s: %s, want delivered %v", active, got.Summary, want)
 		}
 	}

@@ -58,15 +58,15 @@ func TestForwardedZones(t *testing.T) {
 		"pod/linux-client linux db.corp.example.com: delivered ok 192.168.1.50",
 		"pod/client Resolve-DnsName no.corp.example.com: unresolved name-not-completed NXDOMAIN",
 		"pod/client Resolve-DnsName no.corp.example.com.: unresolved name-not-found NXDOMAIN",
-		"pod/client Resolve-DnsName sick.corp.example.com: unresolved name-server-failed handed on what 192.168.1.60 answered",
+		"pod/client Resolve-DnsName sick.corp.example.com: unresolved name-server-failed passed on the answer of 192.168.1.60",
 		// An authoritative server gives the alias and not what is behind it.
 		"pod/client Resolve-DnsName far.corp.example.com: unresolved alias-without-address www.example.com",
 		"pod/client Resolve-DnsName www.example.com: delivered ok 203.0.113.10",
 		"pod/client Resolve-DnsName www.example.net: delivered ok 203.0.113.10",
 		"pod/client Resolve-DnsName gone.example.net.: unresolved name-not-found NXDOMAIN",
 		"pod/client Resolve-DnsName no.example.net: unresolved name-server-failed REFUSED",
-		"pod/client Resolve-DnsName x.dead.example.com: unresolved name-server-failed asked 192.168.1.99, and no answer came",
-		"pod/client Resolve-DnsName x.closed.example.com: unresolved name-server-failed asked 192.168.1.50, and no answer came",
+		"pod/client Resolve-DnsName x.dead.example.com: unresolved name-server-failed asked 192.168.1.99 and got no answer",
+		"pod/client Resolve-DnsName x.closed.example.com: unresolved name-server-failed asked 192.168.1.50 and got no answer",
 		"pod/client Resolve-DnsName x.second.example.com.: unresolved name-not-found NXDOMAIN",
 		"pod/client Resolve-DnsName here.example.org: delivered ok 192.168.1.50",
 		"pod/client Resolve-DnsName alias.example.org: delivered ok 192.168.1.50",
@@ -106,7 +106,7 @@ func TestNobodySaysWhoIsAsked(t *testing.T) {
 		"pod/client Resolve-DnsName a.x.example.com: unresolved name-server-failed no answer came")
 }
 
-// TestExternalName: an alias of a name that nobody has.
+// TestExternalName: an alias of a name that does not exist.
 func TestExternalName(t *testing.T) {
 	base, err := filepath.Abs("../../fixtures/labs/" + hostGW + ".yaml")
 	if err != nil {
@@ -162,7 +162,7 @@ const dockerDump = `[
 ]`
 
 // TestNameServersOfAContainer: on a nat network of Docker the gateway is asked, and asks
-// others from the node; an endpoint for which nobody named a server has the node's.
+// others from the node; an endpoint without a configured server has the node's.
 func TestNameServersOfAContainer(t *testing.T) {
 	const forward = "  dns: {forward: {.: [host/resolver]}}\n"
 	lab := func(dns, more string) *Cluster {
@@ -198,7 +198,7 @@ func TestNameServersOfAContainer(t *testing.T) {
 	resolved(t, lab(`"EnableInternalDNS": true, "DNSServerList": "172.20.2.1,192.168.1.54",`, forward),
 		"pod/web Resolve-DnsName other.example.net: delivered ok",
 		"pod/web Resolve-DnsName www.example.net: unresolved name-not-found NXDOMAIN")
-	// Without dockerd nobody serves at the gateway.
+	// Without dockerd the gateway does not serve names.
 	resolved(t, lab(`"DNSServerList": "172.20.2.1",`, forward), "pod/web Resolve-DnsName www.example.net: unresolved name-server-refused no program answers")
 	resolved(t, lab(`"DNSServerList": "192.168.1.54",`, forward), "pod/web Resolve-DnsName other.example.net: delivered ok")
 	resolved(t, lab(`"EnableInternalDNS": true,`, ""), "pod/web Resolve-DnsName www.example.net: unknown model-hole dns.forward")
@@ -250,7 +250,7 @@ func TestLookupTakesEveryNameServer(t *testing.T) {
 func TestLookupsHaveWorlds(t *testing.T) {
 	const forward = "  dns: {forward: {.: [host/dc1, host/resolver]}}\n"
 	for params, want := range map[string]string{
-		"":                                   "varies open-question Windows asks no other name server",
+		"":                                   "varies open-question Windows does not ask another name server",
 		"{windows-dns-server-failure: ends}": "unresolved name-server-failed",
 		"{windows-dns-server-failure: next-server}": "delivered ok",
 	} {

@@ -10,7 +10,7 @@ import (
 
 // Every question that no source decides can be pinned in a lab, with the values
 // that the code knows, and every parameter that says it is open is a question, or a fact that
-// nobody has looked at.
+// was not observed.
 func TestQuestionsAreParameters(t *testing.T) {
 	params := map[string]labfile.Param{}
 	for _, p := range labfile.Params() {

@@ -31,7 +31,7 @@ spec:
 `
 
 // A target port by name is the number that each pod has under that name, in every
-// version and on every kind of node; a pod without it is no backend, and that is said.
+// version and on every kind of node; a pod without it is not a backend, and a notice says so.
 func TestNamedTargetPort(t *testing.T) {
 	t.Parallel()
 	for _, design := range []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "transparent-ovn-kubernetes"} {
@@ -96,9 +96,9 @@ func TestTroublesAreInTheTrace(t *testing.T) {
 	}{
 		{"does not start", "overlay-flannel-vxlan", "1.20", noVIP, "pod/client", "svc/a:80", "it does not start: source-vip flag not set", ""},
 		{"does not start, and is not asked", "overlay-flannel-vxlan", "1.20", noVIP, "pod/client", "pod/peer:80", "", ""},
-		{"refused", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "198.51.100.7:80", "default/b:80/TCP: ExternalIP 198.51.100.7:80/TCP failed: Policy creation failed: hcnCreateLoadBalancer failed in Win32: ", "win1 has the load balancer, and the packet met no rule of it"},
+		{"refused", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "198.51.100.7:80", "default/b:80/TCP: ExternalIP 198.51.100.7:80/TCP failed: Policy creation failed: hcnCreateLoadBalancer failed in Win32: ", "win1 has the load balancer, but the packet met none of its rules"},
 		{"refused, but not this one", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/b:80", "", ""},
-		{"taken away", "l2bridge-flannel-host-gw", "1.37", "", "pod/client", "198.51.100.7:80", "default/a:80/TCP: ExternalIP 198.51.100.7:80/TCP deleted: it is made for default/b instead", "win1 has the load balancer, and the packet met no rule of it"},
+		{"taken away", "l2bridge-flannel-host-gw", "1.37", "", "pod/client", "198.51.100.7:80", "default/a:80/TCP: ExternalIP 198.51.100.7:80/TCP deleted: it is made for default/b instead", "win1 has the load balancer, but the packet met none of its rules"},
 		{"no backend on the node", "l2bridge-flannel-host-gw", "1.36", "", "host/lan", "node/win1:30773", "default/elsewhere:80/TCP: NodePort node:30773/TCP skipped: no backend on this node", "externalTrafficPolicy is Local and no pod of the Service is on win1"},
 		{"no backend", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/nobody:80", "no backend that can be used: no load balancer", "the Service has no endpoints"},
 	} {

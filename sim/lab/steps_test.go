@@ -126,7 +126,7 @@ func TestStepsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ steps, want string }{
 		"a pod that is gone":         {`[{name: a, delete: [pod/client]}, {name: b, delete: [pod/client]}]`, "there is no pod default/client to delete at this time"},
-		"a pod that moves":           {`[{name: a, pods: [{name: client, node: win2}]}]`, "pod default/client runs on win1 already; delete it first"},
+		"a pod that moves":           {`[{name: a, pods: [{name: client, node: win2}]}]`, "pod default/client already runs on win1; delete it first"},
 		"a pod with another address": {`[{name: a, pods: [{name: client, address: 10.244.1.99}]}]`, "a pod does not change its address"},
 		"more host ports":            {`[{name: a, pods: [{name: client, hostPorts: ["tcp/80:80"]}]}]`, "a pod does not change its host ports"},
 		"a Service that is gone":     {`[{name: a, delete: [svc/win-webserver]}, {name: b, delete: [svc/win-webserver]}]`, "there is no Service default/win-webserver to delete at this time"},

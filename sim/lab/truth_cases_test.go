@@ -79,7 +79,7 @@ var tableCases = []tableCase{
 		allows: ingressTo(isXA, func(c conn) bool { return c.from.ns == "y" || c.from == tablePod{"x", "b"} })},
 	{name: "namespaces by expression", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: ns, operator: In, values: ['y', z]}]}}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.from.ns != "x" })},
-	{name: "a selector of nobody", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {pod: d}}}]}]"},
+	{name: "a selector that matches no pod", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {pod: d}}}]}]"},
 		allows: ingressTo(isXA, func(conn) bool { return false })},
 	{name: "a port", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{ports: [{port: 80}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.port == 80 && !c.udp })},
@@ -119,7 +119,7 @@ var tableCases = []tableCase{
 // tableDesign is who is tried, and how it differs from what is documented.
 type tableDesign struct {
 	name, base, more string
-	// instead is what a plugin does to a connection of a case in the place of want.
+	// instead is what a plugin does to a connection of a case instead of want.
 	instead func(c *tableCase, k conn, want bool) bool
 }
 

@@ -105,7 +105,7 @@ func sameState(t *testing.T, waits, eager *lab.Cluster) {
 }
 
 // TestWaitingIsNotSeen builds random labs twice, once with everything at once. Whatever
-// is then sent, called and changed, in whatever order, nobody can tell them apart: not by
+// is then sent, called and changed, in whatever order, they cannot be told apart: not by
 // a trace, a notice, the answer of HNS or what a node prints.
 func TestWaitingIsNotSeen(t *testing.T) {
 	t.Parallel()

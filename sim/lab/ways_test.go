@@ -70,11 +70,11 @@ spec:
 			t.Fatal(err)
 		}
 		if len(tr.Paths) != replicas {
-			t.Fatalf("%d ways were tried, there are %d backends", len(tr.Paths), replicas)
+			t.Fatalf("%d paths were tried, there are %d backends", len(tr.Paths), replicas)
 		}
 		return tr
 	}
-	if tr := ask(); tr.Verdict != trace.Delivered || !strings.Contains(tr.Summary, fmt.Sprintf("All %d ways", replicas)) {
+	if tr := ask(); tr.Verdict != trace.Delivered || !strings.Contains(tr.Summary, fmt.Sprintf("All %d paths", replicas)) {
 		t.Errorf("%s: %s", tr.Verdict, tr.Summary)
 	}
 	// The last backend stops answering.
@@ -94,7 +94,7 @@ func TestLossWithoutAStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tr.Verdict != trace.Unknown || !strings.Contains(tr.Summary, "fault of winlab") {
+	if tr.Verdict != trace.Unknown || !strings.Contains(tr.Summary, "a bug in winlab") {
 		t.Errorf("got %s %s: %s", tr.Verdict, tr.Reason, tr.Summary)
 	}
 }

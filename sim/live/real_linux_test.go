@@ -115,7 +115,7 @@ func TestAPIServerInTheLab(t *testing.T) {
 	if has("win1", "10.96.7.1") || !has("win2", "10.96.7.1") {
 		t.Errorf("win1, which is cut off, has it %v, and win2 has it %v", has("win1", "10.96.7.1"), has("win2", "10.96.7.1"))
 	}
-	if got := troubles("10.96.7.1"); !strings.Contains(got, "win1") || !strings.Contains(got, "the API server is not reached") || strings.Contains(got, "win2") {
+	if got := troubles("10.96.7.1"); !strings.Contains(got, "win1") || !strings.Contains(got, "it cannot reach the API server") || strings.Contains(got, "win2") {
 		t.Errorf("troubles: %s", got)
 	}
 	change(labfile.Step{Links: []labfile.Link{{Of: "node/win1"}}})

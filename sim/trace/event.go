@@ -1,7 +1,7 @@
 package trace
 
-// Detail is what happened in a step, as typed data: numbers, addresses and
-// names. It becomes text only when somebody reads the trace.
+// Detail is what happened in a step, as typed data: numbers, addresses and names. It
+// becomes text only when the trace is read.
 type Detail interface {
 	// Text says what happened in a few words, without a full stop.
 	Text() string

@@ -4,8 +4,8 @@ package trace
 // a row.
 type Turn struct{ From, Len, Times int }
 
-// minTurns is how often steps must repeat to count as a loop: a reply that goes back
-// over the machine where it was is none.
+// minTurns is how often steps must repeat to count as a loop: a reply that goes back through a
+// machine that the request passed is not a loop.
 const minTurns = 3
 
 // FindTurn finds the first stretch of steps that repeats at least three times in a row,

@@ -49,7 +49,7 @@ func NewRecorder(steps int) *Recorder {
 	return r
 }
 
-// Expect makes room for a number of steps in a Recorder that has none.
+// Expect makes room for a number of steps in a Recorder that does not have any yet.
 func (r *Recorder) Expect(steps int) {
 	if steps > 0 && r.steps == nil {
 		r.steps = make([]Step, 0, steps)

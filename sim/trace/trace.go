@@ -24,8 +24,8 @@ type Trace struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  Reason  `json:"reason,omitempty"`
 	Summary string  `json:"summary,omitempty"`
-	// Causes are the causes where there are several: ways of a flow fail for different
-	// reasons, or one cause is behind another. The summary names them too.
+	// Causes are the causes where there are several: paths of a flow fail for different reasons, or
+	// one cause hides another. The summary names them too.
 	Causes []string `json:"causes,omitempty"`
 	// Grade is the weakest evidence among the steps that led to the verdict.
 	Grade evidence.Grade `json:"grade,omitempty"`
@@ -35,7 +35,7 @@ type Trace struct {
 	Assumed []Assumption `json:"assumed,omitempty"`
 	// NotModelled is what the lab says and the simulation does not follow.
 	NotModelled []Notice `json:"notModelled,omitempty"`
-	// Names holds the name look-ups that came before the flow, in order.
+	// Names holds the name look-ups made before the flow, in order.
 	Names []Lookup `json:"names,omitempty"`
 	// Open are the questions that no source decides and that decide this flow's
 	// verdict. A question that was met and makes no difference is not here.
@@ -130,7 +130,7 @@ type Query struct {
 // Path is one way that the flow can take. A flow has several when a load
 // balancer may pick among backends.
 type Path struct {
-	// Choices are the picks that lead down this path, empty when there was none.
+	// Choices are the picks that lead to this path; it is empty when nothing was picked.
 	Choices []Choice `json:"choices,omitempty"`
 	Verdict Verdict  `json:"verdict"`
 	Reason  Reason   `json:"reason,omitempty"`
@@ -138,8 +138,8 @@ type Path struct {
 	// Cause is the part of the summary that says what led to the end, where that is not
 	// the place of the end itself.
 	Cause string `json:"cause,omitempty"`
-	// Causes are all causes where there are several, one behind the other: without the
-	// first the packet would fail for the second.
+	// Causes are all causes where there are several: if the first were fixed, the packet would fail
+	// for the second.
 	Causes []string       `json:"causes,omitempty"`
 	Grade  evidence.Grade `json:"grade,omitempty"`
 	Steps  []Step         `json:"steps"`
@@ -167,9 +167,9 @@ type Choice struct {
 	// Label is the candidate, "10.244.2.5:80"; of a question, what the answer
 	// means: "the Linux node's rp_filter is strict".
 	Label string `json:"label"`
-	// Param is set when this is no pick of the network but a question that no
-	// source decides: the lab parameter that pins the answer. Value is the answer
-	// as a lab writes it, and Where what the question was about.
+	// Param is set when this is not a pick of the network but a question that no source decides:
+	// the lab parameter that pins the answer. Value is the answer as a lab writes it, and Where
+	// what the question was about.
 	Param string `json:"param,omitempty"`
 	Value string `json:"value,omitempty"`
 }

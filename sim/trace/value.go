@@ -1,7 +1,7 @@
 package trace
 
-// Much of what a trace holds is never read: a program that asks for verdicts looks at no
-// packet. So values are kept as they are, and become text when somebody reads them.
+// Much of what a trace holds is never read: a program that asks for verdicts does not look at
+// packets. So values are kept as they are and become text only when they are read.
 
 // Line is one line of text about a packet. The zero Line says nothing.
 type Line struct{ of shown }
@@ -56,7 +56,7 @@ type Value struct {
 // closure, which would be made for each value.
 func Bits(bits uint64, words func(bits uint64) string) Value { return Value{words, bits} }
 
-// Text is the value that text writes. It is called when somebody reads it.
+// Text is the value that text writes. text is called when the value is read.
 func Text(text func() string) Value { return Value{func(uint64) string { return text() }, 0} }
 
 // Written returns the value with a text.

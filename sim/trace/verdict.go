@@ -33,11 +33,11 @@ var Verdicts = []Meaning{
 	{Delivered, "The request reached a program that listens, and its reply reached the sender."},
 	{Varies, "The outcome depends on which backend a load balancer picks, or on a question that no source decides; every pick and every answer is shown with its own verdict."},
 	{NoReply, "The request reached its destination or left the modelled network, but no reply reached the sender."},
-	{Rejected, "Somebody answered with a refusal: a TCP reset or an ICMP error."},
-	{Dropped, "The request was thrown away silently before it reached its destination."},
-	{Looped, "The packet came back to a place where it had been, until its hop limit was used up."},
+	{Rejected, "A machine refused the request with a TCP reset or an ICMP error."},
+	{Dropped, "The request was silently dropped before it reached its destination."},
+	{Looped, "The packet kept returning to a place where it had been until its hop limit was used up."},
 	{Unresolved, "The name could not be turned into an address, so no packet was sent."},
-	{Unknown, "The model does not know what happens on this way; the last step names what is missing."},
+	{Unknown, "The model does not know what happens on this path; the last step names what is missing."},
 }
 
 // Valid reports whether v is one of the verdicts.

@@ -49,10 +49,10 @@ func TestEvaluate(t *testing.T) {
 		{"the build's label came with 1.17", "1.16", `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}`, "", "", "win2019: node(s) didn't match node selector"},
 		{"the build's label", "1.17.3", `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}, containers: [{name: iis, image: "iis:ltsc2019"}]}`, "win2019", "win2019", ""},
 		{"a part without containers", "1.36", `spec: {nodeSelector: {kubernetes.io/os: linux}}`, "linux1", "linux1", ""},
-		{"an unknown image", "1.36", `spec: {nodeSelector: {kubernetes.io/os: linux}, containers: [{name: a, image: mine}]}`, "linux1", "", "linux1: container a: image mine: what it is made for is not known"},
+		{"an unknown image", "1.36", `spec: {nodeSelector: {kubernetes.io/os: linux}, containers: [{name: a, image: mine}]}`, "linux1", "", "linux1: container a: image mine: the platform that it is built for is not known"},
 		{"a RuntimeClass", "1.20", `spec: {runtimeClassName: windows-2019, containers: [{name: iis, image: "iis:ltsc2019"}]}` + class2019, "win2019 win2019-tainted", "win2019 win2019-tainted", ""},
 		{"a RuntimeClass that this version does not serve", "1.19", `spec: {runtimeClassName: windows-2019}` + class2019, "", "", `linux1: the API server refuses the pod: pod rejected: RuntimeClass "windows-2019" not found`},
-		{"a handler that containerd does not know", "1.24", `spec: {runtimeClassName: windows-2019}` + class2019, "win2019 win2019-tainted", "", `win2019: the container runtime has no handler "docker"`},
+		{"a handler that containerd does not know", "1.24", `spec: {runtimeClassName: windows-2019}` + class2019, "win2019 win2019-tainted", "", `win2019: the container runtime does not have a handler "docker"`},
 		{"a whole manifest", "1.36", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {os: {name: windows}, containers: [{name: a, image: nginx}]}", "linux1 win2019 win1903 win2019-unlabelled", "", "linux1: PodOSNotSupported"},
 	} {
 		fits, runs, why, err := Evaluate(c.version, &claims.Placement{Pod: c.pod, Nodes: all})

@@ -237,7 +237,7 @@ func (b *Bundle) folder(ctx context.Context, l Limits) error {
 			b.notice(clean, "left out: not a regular file")
 			return nil
 		case info.Size() > l.File:
-			b.notice(clean, "left out: it has %d bytes; up to %d are read", info.Size(), l.File)
+			b.notice(clean, "left out: it has %d bytes; the limit is %d", info.Size(), l.File)
 			return nil
 		}
 		if !strings.Contains(clean, "/") && isZip(name) {

@@ -303,7 +303,7 @@ func onlyNothing(d *dump.Node) bool {
 	}) {
 		return true
 	}
-	return len(d.Mistakes) == 1 && strings.HasPrefix(d.Mistakes[0].Message, "nothing in it is understood")
+	return len(d.Mistakes) == 1 && strings.HasPrefix(d.Mistakes[0].Message, "winlab does not recognize anything in it")
 }
 
 // host takes the build out of host.json.

@@ -177,7 +177,7 @@ const maxYAML = 16 << 20
 // yamlObjects reads documents of YAML; the lines of items of a List are that of the document.
 func yamlObjects(file string, data []byte) (all []object, found strict.Mistakes) {
 	if len(data) > maxYAML {
-		return nil, strict.Mistakes{{File: file, Message: fmt.Sprintf("it has %d bytes; up to %d are read as YAML. Take it with -o json", len(data), maxYAML)}}
+		return nil, strict.Mistakes{{File: file, Message: fmt.Sprintf("it has %d bytes; the limit is %d as YAML. Take it with -o json", len(data), maxYAML)}}
 	}
 	line := 1
 	for _, doc := range strings.Split(string(data), "\n---") {

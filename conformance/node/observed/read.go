@@ -196,7 +196,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 		return nil, r.yaml(name, text, known)
 	}
 	if dump.OnlyPackets(r.all) {
-		return nil, "packets that pktmon saw, which winlab compare reads"
+		return nil, "packets recorded by pktmon; read them with winlab compare"
 	}
 	broken := dump.BrokenJSON(r.all)
 	r.node.Mistakes = append(r.node.Mistakes, broken...)

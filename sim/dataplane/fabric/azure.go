@@ -185,7 +185,7 @@ func (n *virtualNetwork) userRoute(dst netip.Addr) *Route {
 }
 
 // wayTo finds the NIC that a packet goes to: the one that has the address or the
-// route's next hop, else the gateway. It is nil when nobody has it.
+// route's next hop, else the gateway. It is nil when no NIC has it.
 func (n *virtualNetwork) wayTo(from *wire.NIC, dst netip.Addr, udr *Route) (way, *wire.NIC) {
 	w := way{dst: dst}
 	if udr != nil {

@@ -82,5 +82,5 @@ func Percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 
 type fragments struct{ size, mtu int }
 
 func (e fragments) Text() string {
-	return fmt.Sprintf("%d bytes are cut into fragments of at most %d", e.size, e.mtu)
+	return fmt.Sprintf("%d bytes are split into fragments of at most %d", e.size, e.mtu)
 }

@@ -16,7 +16,7 @@ var (
 		"A NIC without IP forwarding may only send from, and only gets packets for, the addresses assigned to it.",
 		"Azure documentation, Enable or disable IP forwarding for a network interface")
 	factRules = evidence.New("fabric.azure-security-rules", evidence.Stated,
-		"Security rules are looked at in order, the first that matches decides; replies of an allowed flow pass.",
+		"Security rules are evaluated in order and the first match decides; replies of an allowed flow pass.",
 		"Azure documentation, Network security groups")
 	factUDR = evidence.New("fabric.azure-udr", evidence.Stated,
 		"A user-defined route sends packets for its prefix to the next hop, which needs IP forwarding.",
@@ -25,7 +25,7 @@ var (
 	FactEdgeNAT = evidence.New("fabric.edge-nat", evidence.Inferred,
 		"At the edge of a cloud network only the primary addresses of machines are translated to public ones, for TCP and UDP.")
 	factLink = evidence.New("fabric.link", evidence.Stated,
-		"A link that is cut carries no frame in either direction; one with loss loses that share of frames, each by itself.", "the lab", "tc-netem(8)")
+		"A link that is cut carries no frames in either direction; one with loss loses that share of frames, each independently.", "the lab", "tc-netem(8)")
 	factFilter = evidence.New("fabric.filter", evidence.Stated,
-		"What a network's own switches drop by their rules reaches nobody; the first rule that matches decides, for each packet by itself.", "the lab")
+		"A packet that the rules of a network's own switches drop reaches no machine; the first rule that matches decides, for each packet separately.", "the lab")
 )

@@ -21,8 +21,8 @@ type Link struct {
 	Delay, Jitter time.Duration
 	// Loss is the share of frames that are lost, 0 to 1.
 	Loss float64
-	// Rate is in bits per second, for each direction of a cable and for a segment
-	// as a whole; 0 is no limit.
+	// Rate is in bits per second, for each direction of a cable and for a segment as a
+	// whole; 0 means no limit.
 	Rate   uint64
 	Origin *trace.Origin
 
@@ -54,7 +54,7 @@ func (l *Link) Carry(sim *wire.Simulation, to *wire.NIC, p *packet.Packet, on fu
 	now := sim.Pace.Now()
 	until, ok := l.leaves(now, to != nil, p.Len())
 	if !ok {
-		l.drop(sim, p, trace.LinkLoss, trace.Note("more waits for the link than its queue holds"))
+		l.drop(sim, p, trace.LinkLoss, trace.Note("more frames wait for the link than its queue holds"))
 		return
 	}
 	until += l.Delay
@@ -65,7 +65,7 @@ func (l *Link) Carry(sim *wire.Simulation, to *wire.NIC, p *packet.Packet, on fu
 	case until <= now:
 		on(p)
 	case !sim.Pace.Hold(until, p, on):
-		l.drop(sim, p, trace.LinkLoss, trace.Note("more is on its way over slow links than is kept"))
+		l.drop(sim, p, trace.LinkLoss, trace.Note("more frames are in flight on slow links than winlab keeps"))
 	}
 }
 

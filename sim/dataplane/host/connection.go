@@ -69,7 +69,7 @@ type Timeouts struct {
 	// UDP is for a conversation in which one end has spoken, Answered for one in which
 	// both have; other protocols but ICMP are like UDP.
 	UDP, Answered, ICMP time.Duration
-	// Doubt is after how long nobody knows whether a TCP connection that stands is
+	// Doubt is after how long it is not known whether an established TCP connection is
 	// still known; 0 is never.
 	Doubt time.Duration
 }
@@ -277,7 +277,7 @@ func (n *NAT) put(t packet.Tuple, e *connection, undo *journal.Journal) {
 // destination was translated.
 func (n *NAT) byResult(t packet.Tuple) *connection {
 	if b := n.table[t.Reverse()]; b != nil {
-		return b.forward // nil when it is no reply
+		return b.forward // nil when it is not a reply
 	}
 	return nil
 }

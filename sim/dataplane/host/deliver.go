@@ -109,7 +109,7 @@ func (s *Stack) udp(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	s.closed(sim, p, inside)
 }
 
-// closed answers for a port on which nobody listens.
+// closed answers for a port on which no program listens.
 func (s *Stack) closed(sim *wire.Simulation, p *packet.Packet, inside bool) {
 	h := p.Headers()
 	port := closedPort{h.Proto, h.DstPort}

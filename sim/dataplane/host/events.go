@@ -44,7 +44,7 @@ type wrongLink struct {
 }
 
 func (e wrongLink) Text() string {
-	return fmt.Sprintf("%s came in on %s, but the way back to it is another one: the strict reverse path filter drops it", e.src, e.link)
+	return fmt.Sprintf("%s came in on %s, but the route back to it leaves by another link: the strict reverse path filter drops it", e.src, e.link)
 }
 
 // malformed is a packet that could not be changed as it had to be.
@@ -111,7 +111,7 @@ func (e backendAnswered) Text() string {
 	return "the backend answered: " + e.program + " answers the client"
 }
 
-// closedPort is a packet to a port on which nobody listens.
+// closedPort is a packet to a port on which no program listens.
 type closedPort struct {
 	proto packet.Proto
 	port  uint16
@@ -125,10 +125,10 @@ func (e closedPort) Text() string {
 type toMany closedPort
 
 func (e toMany) Text() string {
-	return closedPort(e).Text() + ", and to a packet for many machines nobody says so"
+	return closedPort(e).Text() + ", and a packet for many machines gets no refusal"
 }
 
-// notAnswered is one that the firewall lets nobody answer.
+// notAnswered is a packet that the firewall leaves unanswered.
 type notAnswered closedPort
 
 func (e notAnswered) Text() string {
@@ -156,7 +156,7 @@ func (e noSocket) Text() string { return "no socket waits for " + e.tuple.String
 type strangerSYNACK struct{ from netip.AddrPort }
 
 func (e strangerSYNACK) Text() string {
-	return fmt.Sprintf("a SYN-ACK from %s, which no socket here has written to", e.from)
+	return fmt.Sprintf("a SYN-ACK from %s, to which no socket here has sent", e.from)
 }
 
 // notAwaited is an answer that came to a connection which waits for none.
@@ -176,7 +176,7 @@ type strangerDatagram struct {
 }
 
 func (e strangerDatagram) Text() string {
-	return fmt.Sprintf("a datagram from %s, which the socket on port %d has not written to", e.from, e.port)
+	return fmt.Sprintf("a datagram from %s, to which the socket on port %d has not sent", e.from, e.port)
 }
 
 type strangerError struct{ quoted packet.Tuple }
@@ -306,7 +306,7 @@ type cut struct {
 }
 
 func (e cut) Text() string {
-	return fmt.Sprintf("%d bytes are cut into fragments of at most %d for %s", e.size, e.mtu, e.link)
+	return fmt.Sprintf("%d bytes are split into fragments of at most %d for %s", e.size, e.mtu, e.link)
 }
 
 // tooBig is a packet that must not be cut and does not fit.
@@ -317,9 +317,9 @@ type tooBig struct {
 }
 
 func (e tooBig) Text() string {
-	s := fmt.Sprintf("%d bytes do not fit the MTU %d of %s, and must not be cut", e.size, e.mtu, e.link)
+	s := fmt.Sprintf("%d bytes exceed the MTU %d of %s and must not be fragmented", e.size, e.mtu, e.link)
 	if e.forwarded {
-		return s + "; the sender is told by ICMP"
+		return s + "; ICMP tells the sender"
 	}
 	return s + "; the program gets an error"
 }
@@ -328,7 +328,7 @@ func (e tooBig) Text() string {
 type saysMTU struct{ mtu int }
 
 func (e saysMTU) Text() string {
-	return fmt.Sprintf("a machine on the way says that the packet is too big for its MTU of %d", e.mtu)
+	return fmt.Sprintf("a machine on the path reports that the packet exceeds its MTU of %d", e.mtu)
 }
 
 // sendsSmaller is a TCP that was told so.

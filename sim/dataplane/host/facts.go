@@ -23,11 +23,11 @@ var (
 	factToMany = evidence.New("host.multicast-not-answered", evidence.Stated,
 		"A packet to a multicast address is never answered with an ICMP error or a reset.", "RFC 1122 section 3.2.2", "RFC 9293 section 3.9.2.3")
 	factFirewall = evidence.NewParam("windows-firewall", "host.windows-firewall-stealth", evidence.Stated,
-		"While the Windows firewall is on, its stealth mode sends no reset and no ICMP unreachable for a port on which nobody listens. Nodes differ: many guides turn the firewall off, and whether it acts in a container's compartment is not public.",
+		"While the Windows firewall is on, its stealth mode sends no reset and no ICMP unreachable for a port on which no program listens. Nodes differ: many guides turn the firewall off, and whether it applies in a container's compartment is not documented.",
 		"Microsoft support article 2586744, Disable stealth mode", "Microsoft Learn dd448557, Stealth Mode in Windows Firewall with Advanced Security")
 	questionFirewall = evidence.NewQuestion("windows-firewall", factFirewall,
 		evidence.Answer{Value: "answers", Means: "the Windows firewall is off"},
-		evidence.Answer{Value: "silent", Means: "the Windows firewall is on (its stealth mode answers nothing)"})
+		evidence.Answer{Value: "silent", Means: "the Windows firewall is on (its stealth mode does not answer)"})
 	factChecksum = evidence.New("host.wrong-checksum", evidence.Stated,
 		"A stack drops a segment whose TCP or UDP checksum is wrong, without an answer. NICs that offload checksums and do not know the tunnel leave wrong ones inside.",
 		"RFC 9293 section 3.1", "flannel-io/flannel#1279", "rancher/rancher#33399")
@@ -47,10 +47,10 @@ var (
 	factMasquerade = evidence.New("host.netfilter-nat", evidence.Stated,
 		"Netfilter translates the first packet of a connection by its rules and all others, replies included, by the connection's entry.", "Linux kernel documentation, netfilter NAT")
 	factConntrackTimeouts = evidence.New("host.conntrack-timeouts", evidence.Stated,
-		"Netfilter forgets a connection on which nothing was sent: TCP that stands after 5 days, TCP that opens or closes after 2 min, after 1 min where one end has closed and the other acknowledged that, after 30 s where both have closed and one is not acknowledged, after a reset after 10 s; UDP after 30 s, or 2 min when it was answered; echo requests after 30 s. A segment in the middle of a connection that is not known begins one.",
+		"Netfilter forgets a connection on which nothing was sent: established TCP after 5 days, TCP that opens or closes after 2 min, after 1 min where one end has closed and the other acknowledged that, after 30 s where both have closed and one is not acknowledged, after a reset after 10 s; UDP after 30 s, or 2 min when it was answered; echo requests after 30 s. A segment in the middle of a connection that is not known begins one.",
 		"Linux kernel documentation, networking/nf_conntrack-sysctl", "Linux kernel net/netfilter/nf_conntrack_proto_tcp.c (tcp_timeouts, tcp_conntracks)")
 	factWinNATTimeouts = evidence.New("host.winnat-timeouts", evidence.Stated,
-		"WinNAT forgets a connection on which nothing was sent: TCP that stands after 30 min, TCP that opens or closes after 2 min, UDP after 2 min, echo requests after 30 s (TcpEstablishedConnectionTimeout 1800, TcpTransientConnectionTimeout 120, UdpIdleSessionTimeout 120, IcmpQueryTimeout 30); Set-NetNat sets others, in seconds.",
+		"WinNAT forgets a connection on which nothing was sent: established TCP after 30 min, TCP that opens or closes after 2 min, UDP after 2 min, echo requests after 30 s (TcpEstablishedConnectionTimeout 1800, TcpTransientConnectionTimeout 120, UdpIdleSessionTimeout 120, IcmpQueryTimeout 30); Set-NetNat sets others, in seconds.",
 		"Microsoft documentation, Set-NetNat", "MicrosoftDocs/Virtualization-Documentation (New-NetNat and what it prints)")
 	factRouterTimeouts = evidence.New("host.router-nat-timeouts", evidence.Inferred,
 		"How long a router keeps an idle connection depends on it: at least 2 h 4 min by the standard, 4 min at some clouds.",

@@ -7,8 +7,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/path"
 )
 
-// followed is a connection of a NAT on the way of a packet, for those that go the same
-// way.
+// followed is a connection of a NAT on a packet's path, for those that go the same way.
 type followed struct {
 	nat       *NAT
 	e         *connection
@@ -62,7 +61,7 @@ func (f *followed) Pass(by *path.Passing) {
 	}
 }
 
-// doubts reports whether nobody knows if the NAT still knows a connection.
+// doubts reports whether it is unknown if the NAT still knows a connection.
 func (n *NAT) doubts(e *connection, now time.Duration) bool {
 	d := n.Timeouts.Doubt
 	return d != 0 && e.state == open && now-e.last >= d

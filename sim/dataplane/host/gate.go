@@ -9,11 +9,11 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// Gate is something that was written down for connections of a stack and that no
-// rule here applies: a NetworkPolicy whose enforcement nobody models, a bug of a
-// build without a description. A connection that would pass it in any case is not
-// affected; any other one is unknown from there on, or passes with a remark where a
-// fact says that the gate has no effect, or is dropped where one says that it is.
+// Gate is something that was written down for connections of a stack and that no rule
+// here applies: a NetworkPolicy whose enforcement is not modelled, a bug of a build
+// without a description. A connection that would pass it in any case is not affected;
+// any other one is unknown from there on, or passes with a remark where a fact says
+// that the gate has no effect, or is dropped where one says that it is.
 //
 // Answers of a connection that is known do not meet gates.
 type Gate struct {
@@ -25,7 +25,7 @@ type Gate struct {
 	// Event says what the packet has met, Origin who wrote it.
 	Event  trace.Event
 	Origin *trace.Origin
-	// Fact is the evidence: that nobody knows what it does, or with Open that it
+	// Fact is the evidence: that it is not known what it does, or with Open that it
 	// lets everything pass, with Closed that it drops all else.
 	Fact         *evidence.Fact
 	Open, Closed bool
@@ -56,8 +56,8 @@ func (s *Stack) placeOfGate(g *Gate) string {
 	return s.Place
 }
 
-// admits lets a packet that opens a connection meet the stack's gates; false when
-// nobody knows how it goes on.
+// admits lets a packet that opens a connection meet the stack's gates; false when it is
+// not known how it goes on.
 func (s *Stack) admits(sim *wire.Simulation, p *packet.Packet, out bool) bool {
 	for i := range s.gates {
 		g := &s.gates[i]

@@ -27,7 +27,7 @@ var (
 
 // Sizes of IP packets in bytes.
 const (
-	// EthernetMTU is what a link of Ethernet carries where nobody says otherwise.
+	// EthernetMTU is what an Ethernet link carries by default.
 	EthernetMTU = 1500
 	// VXLANOverhead is what VXLAN adds over IPv4: a frame's header, VXLAN, UDP and IP
 	// (flannel-io/flannel pkg/backend/vxlan encapOverhead).

@@ -35,8 +35,8 @@ type NAT struct {
 	// Related says that ICMP errors are translated with the connection that they are
 	// about; without it they are packets like others.
 	Related bool
-	// Loose says that a TCP segment in the middle of a connection that is not known
-	// begins one (nf_conntrack_tcp_loose); without it nobody knows what becomes of it.
+	// Loose says that a TCP segment in the middle of a connection that is not known begins one
+	// (nf_conntrack_tcp_loose); without it, what happens to the segment is not known.
 	Loose bool
 	// Timeouts are when connections are forgotten, TimeoutFact is what they rest on.
 	Timeouts    Timeouts
@@ -99,7 +99,7 @@ func NewNetfilter() *NAT {
 		UDP: 30 * time.Second, Answered: 2 * time.Minute, ICMP: 30 * time.Second}}
 }
 
-// NewRouterNAT returns an empty NAT of a router that nobody has described.
+// NewRouterNAT returns an empty NAT of a router that is not described further.
 func NewRouterNAT(f *evidence.Fact) *NAT {
 	return &NAT{Name: "router NAT", Fact: f, TimeoutFact: factRouterTimeouts, Timeouts: Timeouts{
 		Opening: 4 * time.Minute, Closing: 4 * time.Minute, Aborted: 4 * time.Minute, UDP: 5 * time.Minute, Answered: 5 * time.Minute, ICMP: time.Minute,

@@ -12,7 +12,7 @@ import (
 
 // Emit sends a packet that programs outside made. The stack refuses, translates and
 // routes it as one of its own programs'; the frame's MAC addresses do not count. An
-// answer of the outside stack that nobody listens is let through only where this
+// answer of the outside stack that no program listens is let through only where this
 // stack would have answered, too.
 func (s *Stack) Emit(sim *wire.Simulation, p *packet.Packet) {
 	h := p.Headers()
@@ -30,7 +30,7 @@ func (s *Stack) Emit(sim *wire.Simulation, p *packet.Packet) {
 	s.outside = false
 }
 
-// refuses reports whether a packet says that nobody listens on a port, and which.
+// refuses reports whether a packet says that no program listens on a port, and which port.
 func refuses(h *packet.Headers, p *packet.Packet) (proto packet.Proto, port uint16, ok bool) {
 	switch {
 	case h.Proto == packet.TCP:

@@ -182,7 +182,7 @@ type Hop struct {
 	route      Route
 	dst        netip.Addr
 	link       string // the link's name at that time
-	unresolved bool   // nobody answers for the next hop
+	unresolved bool   // no machine answers for the next hop
 }
 
 // String says how the way was found: "0.0.0.0/0 via 192.168.1.1". The text is
@@ -196,7 +196,7 @@ func (h Hop) String() string {
 		s = fmt.Sprintf("%s via %s", h.route.To, h.route.Via)
 	}
 	if h.unresolved {
-		s += fmt.Sprintf(": nobody answers for %s", h.neighbour())
+		s += fmt.Sprintf(": no machine answers for %s", h.neighbour())
 	}
 	return s
 }

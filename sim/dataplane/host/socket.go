@@ -89,7 +89,7 @@ func (k *Socket) transmit(sim *wire.Simulation, spec packet.Spec) {
 	k.stack.output(sim, p)
 }
 
-// Reset forgets all sockets and translations. A stack that was not used has none: on a
+// Reset forgets all sockets and translations. A stack that was not used does not have any: on a
 // node with a hundred pods few are used by a packet.
 func (s *Stack) Reset() {
 	if !s.touched {

@@ -67,7 +67,7 @@ type Stack struct {
 	// would leave by the default route, or has no route, is then unknown.
 	RoutesUnknown string
 	// ReversePathOpen says that the machine has a reverse path filter (Linux,
-	// rp_filter) and nobody knows whether it is strict. A packet whose source the
+	// rp_filter) and it is not known whether it is strict. A packet whose source the
 	// stack would not reach by the link that it came in on asks.
 	ReversePathOpen bool
 	Links           []*Link
@@ -94,7 +94,7 @@ type Stack struct {
 
 	routes    []Route
 	table     *table // of routes, nil until it is needed
-	used      bool   // since the last Reset; touched also where nobody asks
+	used      bool   // since the last Reset; set even where it is not read
 	touched   bool
 	in        bool // In has it
 	vteps     []*VTEP

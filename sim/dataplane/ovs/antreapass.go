@@ -218,7 +218,7 @@ func (a *antreaPass) l3() bool {
 	return true
 }
 
-// elsewhere is the way of a packet whose destination is not on this node; it returns the rule.
+// elsewhere handles a packet whose destination is not on this node; it returns the rule.
 func (a *antreaPass) elsewhere(dst netip.Addr) string {
 	x := a.x
 	for _, o := range x.net.nodes {

@@ -39,7 +39,7 @@ func (e nextHop) Text() string { return fmt.Sprintf("next hop %s, out of %s", e.
 
 type noNeighbour struct{ via netip.Addr }
 
-func (e noNeighbour) Text() string { return fmt.Sprintf("nobody answers for %s", e.via) }
+func (e noNeighbour) Text() string { return fmt.Sprintf("no machine answers for %s", e.via) }
 
 type sourceTranslated struct{ to netip.Addr }
 
@@ -158,12 +158,12 @@ func (a fromAddress) String() string { return "from " + netip.Addr(a).String() }
 type unknownChassis struct{ src netip.Addr }
 
 func (e unknownChassis) Text() string {
-	return fmt.Sprintf("a Geneve packet from %s, which is no chassis of the network", e.src)
+	return fmt.Sprintf("a Geneve packet from %s, which is not a chassis of the network", e.src)
 }
 
 type unknownVNI struct{ vni uint32 }
 
-func (e unknownVNI) Text() string { return fmt.Sprintf("VNI %d is no logical datapath here", e.vni) }
+func (e unknownVNI) Text() string { return fmt.Sprintf("VNI %d is not a logical datapath here", e.vni) }
 
 // unknownPorts is a tunnel packet whose ports are not here.
 type unknownPorts struct {

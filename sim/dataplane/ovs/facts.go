@@ -18,7 +18,7 @@ var (
 	factLookup = evidence.New("ovs.l2-lookup", evidence.Stated,
 		"A logical switch sends a frame to the port that has its destination MAC address.", northd)
 	factRouting = evidence.New("ovs.ip-routing", evidence.Stated,
-		"A logical router takes one from the TTL and sends by the longest prefix; a route by source counts less than one of the same length by destination.", northd)
+		"A logical router takes one from the TTL and sends by the longest prefix; a destination route takes precedence over a source route of the same length.", northd)
 	factResolve = evidence.New("ovs.arp-resolve", evidence.Stated,
 		"A logical router knows the MAC addresses of the ports of its switches; for others it asks by ARP out of the localnet port.", northd)
 	factInput = evidence.New("ovs.router-input", evidence.Stated,
@@ -82,11 +82,11 @@ var (
 		"The cluster router sends packets for a node's address to its management port (since March 2019; before, pods could not reach their own node).",
 		"ovn-org/ovn-kubernetes go-controller/pkg/cluster/gateway_shared_intf.go (addStaticRouteToHost)", "ovn-org/ovn-kubernetes#643")
 	factStrongHost = evidence.NewParam(paramHostReceive, "ovs.windows-host-receive", evidence.Unknown,
-		"Whether a Windows node takes packets for its address that come in by the management port: Windows has the strong host model by default, and no source says whether anybody changed it or tried.",
+		"Whether a Windows node takes packets for its address that come in by the management port: Windows has the strong host model by default, and no source says whether this was changed or tested.",
 		"TechNet Magazine, September 2007, Strong and Weak Host Models")
 	questionHostReceive = evidence.NewQuestion(paramHostReceive, factStrongHost,
 		evidence.Answer{Value: "strong", Means: "Windows has the strong host model (its default)"},
-		evidence.Answer{Value: "weak", Means: "somebody turned on weak host receive"})
+		evidence.Answer{Value: "weak", Means: "weak host receive is turned on"})
 	factGateways = evidence.NewParam(paramGateways, "ovs.gateways", evidence.Stated,
 		"Which nodes have a gateway router: all with ovn-kubernetes (on Windows since November 2018), Linux machines only in the Kubernetes 1.5 design.",
 		"ovn-org/ovn-kubernetes#451", "apprenda/kubernetes-ovn-heterogeneous-cluster gateway/README.md")

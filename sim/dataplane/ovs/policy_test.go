@@ -278,7 +278,7 @@ func TestNobodyThere(t *testing.T) {
 	}{
 		{packet.MAC{2, 9, 9, 9, 9, 9}, "10.244.2.3", "10.244.2.9", "no port of the switch has the MAC address 02-09-09-09-09-09", "ls_in_l2_lkup"},
 		{l.MAC, "10.244.2.3", "10.244.2.9", "the destination is behind the port that the packet came from", "ls_in_l2_lkup"},
-		{macOf(ip("10.244.2.1")), "10.244.2.3", "10.244.3.99", "nobody answers for 10.244.3.99", "lr_in_arp_resolve"},
+		{macOf(ip("10.244.2.1")), "10.244.2.3", "10.244.3.99", "no machine answers for 10.244.3.99", "lr_in_arp_resolve"},
 		{macOf(ip("10.244.2.1")), "10.244.2.9", "10.244.3.3", "source 10.244.2.9 is not the port's", "ls_in_port_sec_ip"},
 	} {
 		r.reset()

@@ -9,7 +9,7 @@ import (
 // Line is what [Packet.String] says of a packet's addresses.
 type Line struct {
 	SrcMAC, DstMAC MAC
-	// Src and Dst have port 0 where the packet has none.
+	// Src and Dst have port 0 where the packet does not have ports.
 	Src, Dst netip.AddrPort
 	Proto    Proto
 	// VNI and Inner are of a tunnel whose inner frame could be read; Inner is nil for none.

@@ -26,7 +26,7 @@ func (m MAC) append(b []byte) []byte {
 	return b
 }
 
-// IsZero reports whether m is 00-00-00-00-00-00, the address of nobody.
+// IsZero reports whether m is 00-00-00-00-00-00, which no interface has.
 func (m MAC) IsZero() bool { return m == MAC{} }
 
 // IsMulticast reports whether m addresses a group. Broadcast is one.

@@ -13,7 +13,7 @@ type Packet struct {
 	h        Headers
 	parts    parts
 	mss      int
-	edits    *Edits // nil when nobody notes them
+	edits    *Edits // nil when they are not recorded
 }
 
 // New copies a frame into a new Packet. The Packet is usable even with an

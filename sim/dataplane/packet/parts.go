@@ -28,7 +28,7 @@ func (p *Packet) Size() int {
 }
 
 // Segment makes the packet stand for segments that its sender's device cuts it into, IP
-// packets of at most size bytes. A size that is no less than its own changes nothing.
+// packets of at most size bytes. A size of at least the packet's own changes nothing.
 func (p *Packet) Segment(size int) {
 	if size > 0 && size < p.Size() {
 		p.edits.inexact()
@@ -68,8 +68,8 @@ func (p *Packet) KeepWhole() {
 	p.parts.whole = true
 }
 
-// SenderCuts reports whether the sender's own stack may cut a packet that nobody else may:
-// one of IPv6 that is no segment of TCP (RFC 8200 section 4.5).
+// SenderCuts reports whether only the sender's own stack may fragment a packet: an IPv6 packet that
+// is not a TCP segment (RFC 8200 section 4.5).
 func (p *Packet) SenderCuts() bool {
 	return p.h.IPVersion == 6 && p.h.Proto != TCP && !p.parts.whole
 }

@@ -17,7 +17,7 @@ type Patch struct {
 	l4At uint8
 }
 
-// Patch makes the rewrite ready for packets of a flow that are no fragments; ok is false
+// Patch makes the rewrite ready for packets of a flow that are not fragments; ok is false
 // where the flow is not one of IPv4.
 func (r *Rewrite) Patch(t Tuple) (p Patch, ok bool) {
 	if !t.Src.Is4() || !t.Dst.Is4() {

@@ -39,7 +39,7 @@ type Record struct {
 	full int
 }
 
-// maxRoom is the room of a way on which nobody looked at the packet's size, in bytes.
+// maxRoom is the room of a path on which the packet's size was not examined, in bytes.
 const maxRoom = 1 << 16
 
 // rest is a counter that must not have changed.
@@ -117,7 +117,7 @@ func (r *Record) Fits(room int) {
 // Room is how much longer, in bytes, a packet can be that goes the same way.
 func (r *Record) Room() int { return maxRoom - r.full }
 
-// GiveUp notes that the way cannot be kept: the packet has met something of which nobody
+// GiveUp notes that the way cannot be kept: the packet has met something about which nothing
 // says when it changes.
 func (r *Record) GiveUp() {
 	if r != nil {

@@ -5,10 +5,10 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// Action is what a rule does to a packet that matches it. There is one type for
-// each kind of rule: [Allow], [Block], [NAT], [DynNAT], [LBNAT], [RouteEncap],
-// [Decap], [Transpose] and [PARoute], and [NotModelled] for a rule whose effect
-// nobody has published.
+// Action is what a rule does to a packet that matches it. There is one type for each
+// kind of rule: [Allow], [Block], [NAT], [DynNAT], [LBNAT], [RouteEncap], [Decap],
+// [Transpose] and [PARoute], and [NotModelled] for a rule whose effect has not been
+// published.
 type Action interface {
 	// Type is the kind of rule as vfpctrl names it.
 	Type() string

@@ -49,7 +49,7 @@ type lookup struct {
 	count func(c *Cond) int
 	// value returns one of them, and the width of a packet's value that equals it.
 	value func(c *Cond, i int) (word, width)
-	// of returns the packet's value in that width; ok is false when it has none.
+	// of returns the packet's value in that width; ok is false when it does not have one.
 	of func(h *packet.Headers, w width) (v word, ok bool)
 }
 

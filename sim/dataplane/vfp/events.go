@@ -169,7 +169,9 @@ func (e badPacket) Text() string { return e.err.Error() }
 
 type badHeaders struct{}
 
-func (badHeaders) Text() string { return "the headers are malformed, so no rule can judge the packet" }
+func (badHeaders) Text() string {
+	return "the headers are malformed, so rules cannot be applied to the packet"
+}
 
 // What the switch does.
 

@@ -23,18 +23,18 @@ var (
 		"A flow that is idle for 240 seconds is forgotten.",
 		"kubernetes/kubernetes#133639", "rule listings of container hosts (Flow TTL 240)")
 	factOrphan = evidence.NewParam("vfp-flow-without-rule", "vfp.flow-of-a-gone-rule", evidence.Unknown,
-		"Whether the flows of a rule live on when the rule is taken away, as when kube-proxy deletes a load balancer and makes it again, is not public; some connections were seen to break then. Those with a port of the rule's own NAT pool are taken to end with the pool.",
+		"Whether the flows of a rule survive when the rule is removed, as when kube-proxy recreates a load balancer, is not documented; some connections were observed to break then. Flows with a port of the rule's own NAT pool are assumed to end with the pool.",
 		"kubernetes/kubernetes#113842")
 	questionOrphan = evidence.NewQuestion("vfp-flow-without-rule", factOrphan,
-		evidence.Answer{Value: flowForgotten, Means: "VFP forgets the flows of a rule that is taken away"},
-		evidence.Answer{Value: "lives", Means: "VFP keeps the flows of a rule that is taken away"})
+		evidence.Answer{Value: flowForgotten, Means: "VFP forgets the flows of a rule that is removed"},
+		evidence.Answer{Value: "lives", Means: "VFP keeps the flows of a rule that is removed"})
 	factSYN = evidence.NewParam("vfp-syn-on-flow", "vfp.syn-that-meets-a-flow", evidence.Unknown,
-		"Whether VFP looks at its rules again for a SYN with the 5-tuple of a flow that has carried a connection, is not public.")
+		"Whether VFP evaluates its rules again for a SYN with the 5-tuple of a flow that carried an earlier connection is not documented.")
 	questionSYN = evidence.NewQuestion("vfp-syn-on-flow", factSYN,
-		evidence.Answer{Value: "flow", Means: "a new connection with the 5-tuple of an old one takes the flow of that one"},
-		evidence.Answer{Value: synByRules, Means: "a SYN makes a new flow by the rules as they are now"})
+		evidence.Answer{Value: "flow", Means: "a new connection with the 5-tuple of an old one reuses its flow"},
+		evidence.Answer{Value: synByRules, Means: "a SYN makes a new flow by the current rules"})
 	factTaken = evidence.NewParam("vfp-taken-tuple", "vfp.tuple-taken-behind-a-translation", evidence.Unknown,
-		"A client with a connection to a Service opens one from the same source port straight to the backend that has it: behind the translation both have one 5-tuple. Whether VFP gives the second a source port of its own, as netfilter does, or takes its replies for the first's: no source was found that says it. It is not asked where the connection to the Service is the later one.",
+		"A client with a connection to a Service opens one from the same source port straight to the backend that has it: behind the translation both have one 5-tuple. Whether VFP gives the second a source port of its own, as netfilter does, or mistakes its replies for the first's: no source was found that says so. It is not asked where the connection to the Service is the later one.",
 		"kubernetes/kubernetes issue 90258 (netfilter: another source port)", "openshift/sdn PR 269 (Open vSwitch: the connection is lost)")
 	questionTaken = evidence.NewQuestion("vfp-taken-tuple", factTaken,
 		evidence.Answer{Value: "shared", Means: "VFP keeps the source port of a connection whose 5-tuple is taken behind a translation"},
@@ -52,7 +52,7 @@ var (
 		"The switch delivers by destination MAC address; what no port owns goes to the external port.",
 		"Hyper-V virtual switch documentation", "drop reason 11 (no destination, unicast) of the VFP trace provider")
 	factFragment = evidence.New("vfp.later-fragments", evidence.Unknown,
-		"A fragment after the first has no ports. How VFP finds its flow is not public.")
+		"A fragment after the first has no ports. How VFP finds its flow is not documented.")
 	factBlocks = evidence.New("vfp.port-blocks-of-64", evidence.Stated,
 		"NAT pools take ports in blocks of 64 consecutive ports.",
 		"Kubernetes on Windows, common problems (port exhaustion)", "microsoft/SDN CollectLogs.ps1 (reserves 64-port ranges)")

@@ -7,7 +7,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/path"
 )
 
-// followed is a unified flow on the way of a packet, for those that go the same way.
+// followed is a unified flow on a packet's path, for packets that take the same path.
 type followed struct {
 	port *Port
 	u    *unified

@@ -72,7 +72,7 @@ type Target struct {
 	// MAC is where the frame goes next, zero to leave that alone.
 	MAC packet.MAC
 	// Note is what a trace says of the backend, and Fact what that rests on; both may
-	// be missing. Unknown is set when its address is not known: the way of a packet
+	// be missing. Unknown is set when its address is not known: the path of a packet
 	// that gets it ends there.
 	Note    string
 	Fact    *evidence.Fact

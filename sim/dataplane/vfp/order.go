@@ -2,7 +2,7 @@ package vfp
 
 import "slices"
 
-// openOrder are two layers of a port of which nobody knows which one a packet visits
+// openOrder are two layers of a port of which it is not known which one a packet visits
 // first: by their priorities first comes before then, on the way out. The zero value is
 // none.
 type openOrder struct {

@@ -29,7 +29,7 @@ type Hop struct {
 	Src, Dst packet.MAC
 	Via      fmt.Stringer // becomes text only for a trace
 	Reason   trace.Reason // when there is no way
-	Unknown  string       // why nobody knows the way; the packet is then unknown
+	Unknown  string       // why the route is not known; the packet is then unknown
 }
 
 // Via is a way in words.

@@ -47,8 +47,8 @@ func (pt *Port) visitLayers(p *packet.Packet, k *key, hash uint64, env *Env) Res
 	ps.port, ps.packet, ps.dir, ps.env, ps.unified = pt, p, k.dir(), env, u
 	size := p.Len()
 	res := ps.run()
-	// With a recorder each packet visits the layers: it would be kept for nobody but
-	// those that come later without one, who make it again.
+	// With a recorder each packet visits the layers: it would be kept only for those
+	// that come later without one, who make it again.
 	kept := res.Pass && !u.uncacheable && !u.inside && (env.Rec == nil || env.Path.On())
 	if !env.Journal.On() {
 		ps.count(res, size, kept)
@@ -272,9 +272,9 @@ func (l *layerState) fragmentRule(p *packet.Packet, dir Direction) (*Rule, *Grou
 	return nil, nil
 }
 
-// fragment ends the way of a fragment whose flow nobody could know.
+// fragment ends the path of a fragment whose flow cannot be known.
 func (ps *passage) fragment() Result {
-	const why = "a fragment without ports meets a rule that needs them, and how VFP finds its flow is not public"
+	const why = "a fragment without ports meets a rule that needs them, and how VFP finds its flow is not documented"
 	return ps.unknown(why, factFragment)
 }
 
@@ -330,10 +330,10 @@ func (ps *passage) tupleTaken(h *packet.Headers) (port uint16, f *flow) {
 	return 0, nil
 }
 
-// firstOwnPort begins the ports that a connection can get in place of its own.
+// firstOwnPort is the first of the ports that a connection can get instead of its own.
 const firstOwnPort = 1024
 
-// withOwnPort gives a connection the source port in place of its own, for the sake of
+// withOwnPort gives a connection the source port instead of its own, for the sake of
 // the flow that has its 5-tuple.
 func (ps *passage) withOwnPort(port uint16, taken *flow) Result {
 	c := ps.newConn(taken.rule, taken.conn.ttl)

@@ -69,7 +69,7 @@ type Port struct {
 	unified table[unified]
 	unused  aging[unified] // when to look whether one is used
 	due     []*unified     // those with packets of which connections do not know
-	spare   []*unified     // those that nobody has, to use again
+	spare   []*unified     // those that are free, to use again
 	passage passage        // of the packet that is visiting the layers
 	now     time.Duration
 	sw      *Switch

@@ -151,7 +151,7 @@ func TestFlowOfAGoneRule(t *testing.T) {
 			if recorded {
 				n := 0
 				for _, s := range rec.Steps() {
-					if s.Action == trace.ActNote && strings.Contains(s.Text(), "rule that is taken away") {
+					if s.Action == trace.ActNote && strings.Contains(s.Text(), "rule that is removed") {
 						n++
 						if s.Rule != "old" {
 							t.Errorf("the note is about %q", s.Rule)

@@ -63,7 +63,7 @@ func (t *table[V]) find(hash uint64, v *V) (i int, ok bool) {
 	return 0, false
 }
 
-// swap puts a value in the place of another with the same key.
+// swap replaces a value with another of the same key.
 func (t *table[V]) swap(hash uint64, old, v *V) {
 	if i, ok := t.find(hash, old); ok {
 		t.places[i].v = v
@@ -141,7 +141,7 @@ type aged[V any] struct {
 	v   *V
 }
 
-// push puts a value in. gone reports of a value whether nobody needs to look at it.
+// push puts a value in. gone reports whether a value is no longer needed.
 func (a *aging[V]) push(due time.Duration, v *V, gone func(*V) bool) {
 	if len(a.queue) == cap(a.queue) && a.head > len(a.queue)/2 { // room at the front
 		n := copy(a.queue, a.queue[a.head:])

@@ -86,7 +86,7 @@ func TestStepsOfPort(t *testing.T) {
 		{"layer A; unknown nat out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
 			"A/A_OUT/r (nat) unknown: nobody has published it {model-hole} [vfp.test]"},
 		{"layer A; allow out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2 later-fragment", 0, "",
-			"A/A_OUT/r (allow) unknown: a fragment without ports meets a rule that needs them, and how VFP finds its flow is not public {model-hole} [vfp.later-fragments]"},
+			"A/A_OUT/r (allow) unknown: a fragment without ports meets a rule that needs them, and how VFP finds its flow is not documented {model-hole} [vfp.later-fragments]"},
 	} {
 		pt := port(policy(t, tc.policy)...)
 		for _, l := range pt.layers {

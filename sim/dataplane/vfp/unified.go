@@ -28,7 +28,7 @@ type unified struct {
 	// carried that there was a TCP segment without SYN among these.
 	due, carried bool
 	hairpin      bool
-	// how says what to do to packets, and patch is what, where it is no more than that.
+	// how says what to do to packets; patch is the whole of it where a patch is enough.
 	how   doing
 	patch packet.Patch
 
@@ -230,7 +230,7 @@ func (pt *Port) take() (u *unified) {
 	return u
 }
 
-// giveBack keeps a unified flow for another, when nobody has it: it is not in the table nor
+// giveBack keeps a unified flow for reuse when it is free: it is not in the table nor
 // among those to look at later, its connections were told, and no path has it.
 func (pt *Port) giveBack(u *unified) {
 	if !u.onPath && len(pt.spare) < maxSpare {

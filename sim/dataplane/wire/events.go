@@ -10,12 +10,12 @@ import (
 type nobodyHas struct{ dst packet.MAC }
 
 func (e nobodyHas) Text() string {
-	return "nobody on the segment has the MAC address " + e.dst.String()
+	return "no machine on the segment has the MAC address " + e.dst.String()
 }
 
 // giant is a packet larger than a segment carries.
 type giant struct{ size, mtu int }
 
 func (e giant) Text() string {
-	return fmt.Sprintf("an IP packet of %d bytes, and the network carries %d: lost without an answer", e.size, e.mtu)
+	return fmt.Sprintf("an IP packet of %d bytes, but the network carries %d: lost without an answer", e.size, e.mtu)
 }

@@ -35,8 +35,8 @@ type NIC struct {
 // Line is a cable that is more than that: it holds frames up, or loses them.
 type Line interface {
 	// Carry takes a frame, towards an interface or, with nil, onto the segment, and
-	// calls on with it when it has crossed, at once or as an event of its own. A
-	// frame that is lost it records, and hands on to nobody.
+	// calls on with it when it has crossed, at once or as an event of its own. A frame
+	// that is lost it records, and does not pass on.
 	Carry(sim *Simulation, to *NIC, p *packet.Packet, on func(p *packet.Packet))
 }
 
@@ -179,7 +179,7 @@ var factWire = evidence.New("wire.ethernet", evidence.Stated,
 	"An Ethernet segment delivers a frame to the interface that has its destination MAC address.", "IEEE 802.3")
 
 var factGiant = evidence.New("wire.giant", evidence.Stated,
-	"A switch drops a frame that is larger than it carries, and tells nobody.", "IEEE 802.3", "RFC 4821 section 1")
+	"A switch silently drops a frame that is larger than it carries.", "IEEE 802.3", "RFC 4821 section 1")
 
 // Send puts a frame on the segment.
 func (s *Segment) Send(sim *Simulation, from *NIC, p *packet.Packet) {
@@ -336,7 +336,7 @@ func (s *Segment) Owner(ip netip.Addr) *NIC {
 	return n
 }
 
-// answering asks the machines for an address that nobody has asked for in this epoch.
+// answering asks the machines for an address that has not been asked for in this epoch.
 func (s *Segment) answering(k *known, ip netip.Addr) firsts {
 	found, ok := k.answers[ip]
 	if !ok {

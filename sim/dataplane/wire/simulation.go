@@ -27,7 +27,7 @@ type Simulation struct {
 	// device that spoils one sets it: all other frames are right by construction.
 	CheckChecksums bool
 	// Lifted are rules that block and are left out this time, to see what else is in
-	// the way of a packet that they blocked.
+	// the path of a packet that they blocked.
 	Lifted map[Lift]bool
 	// Sink, when set, is offered what arrives at a stack that owns the destination,
 	// before the programs there, and reports whether it takes it. Place and object
@@ -140,7 +140,7 @@ type Losses struct {
 	Lost Loss
 }
 
-// Loss is where and why a packet was thrown away. The zero Loss is none.
+// Loss is where and why a packet was dropped. The zero Loss means that it was not.
 type Loss struct {
 	Place, Object string
 	Reason        trace.Reason

@@ -85,7 +85,7 @@ func TestHowTracesNameASegment(t *testing.T) {
 		sim := &Simulation{Rec: &trace.Recorder{}}
 		s.Send(sim, nics[0], frame(nics[0].MAC, packet.MAC{2, 9, 9, 9, 9, 9}))
 		steps := sim.Rec.Steps()
-		if len(steps) != 2 || steps[0].Text() != "on the wire" || steps[1].Text() != "nobody on the segment has the MAC address 02-09-09-09-09-09" {
+		if len(steps) != 2 || steps[0].Text() != "on the wire" || steps[1].Text() != "no machine on the segment has the MAC address 02-09-09-09-09-09" {
 			t.Fatalf("%s: steps %+v", c.name, steps)
 		}
 		for _, st := range steps {

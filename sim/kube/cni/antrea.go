@@ -107,23 +107,23 @@ func (*antrea) Linux(*kube.Cluster, *kube.Node) LinuxSetup { return LinuxSetup{F
 
 // WhyNoIPv6 follows cni.antrea-ipv4.
 func (*antrea) WhyNoIPv6() (string, *evidence.Fact) {
-	return "Antrea gives pods of Windows nodes IPv4 addresses only, and the model those of Linux nodes, too", factAntreaIPv4
+	return "Antrea gives pods of Windows nodes only IPv4 addresses, and so does the model for pods of Linux nodes", factAntreaIPv4
 }
 
 var factAntreaIPv4 = evidence.New("cni.antrea-ipv4", evidence.Code,
-	"Antrea's plugin on Windows takes an IPv4 address of a pod and nothing else.",
+	"Antrea's plugin on Windows uses only a pod's IPv4 address.",
 	"antrea-io/antrea pkg/agent/cniserver/interface_configuration_windows.go findContainerIPConfig", "antrea-io/antrea#5162")
 
 // What this package holds true about Antrea on Windows, by the commit fc70f2b of
 // antrea-io/antrea.
 var (
 	_ = evidence.New("cni.antrea-network", evidence.Code,
-		"antrea-agent makes the HNS network antrea-hnsnetwork of type Transparent with the node's podCIDR and its first address as gateway, enables the extension of Open vSwitch on its switch, and makes it again after a restart of the node.",
+		"antrea-agent creates the HNS network antrea-hnsnetwork of type Transparent with the node's podCIDR and its first address as gateway, enables the Open vSwitch extension on its switch, and recreates the network after a restart of the node.",
 		"antrea-io/antrea pkg/agent/util/net_windows.go CreateHNSNetwork", "antrea-io/antrea pkg/agent/agent_windows.go", "antrea-io/antrea docs/windows.md")
 	_ = evidence.New("cni.antrea-endpoint", evidence.Code,
-		"antrea makes an endpoint with the address of host-local, the gateway and the DNS of its result, without a policy, and attaches it to the sandbox's namespace.",
+		"antrea creates an endpoint with the address from host-local and with the gateway and DNS of its result, without a policy, and attaches it to the sandbox's namespace.",
 		"antrea-io/antrea pkg/agent/cniserver/interface_configuration_windows.go createContainerLink")
 	_ = evidence.New("cni.antrea-endpoint-name", evidence.Inferred,
-		"The end of an endpoint's name is a hash that the sandbox's id is part of; winlab writes one of the pod's name there. The MAC address is one that HNS is taken to give.",
+		"An endpoint's name ends with a hash that includes the sandbox's id; winlab hashes the pod's name instead. The MAC address is assumed to come from HNS.",
 		"antrea-io/antrea pkg/agent/util/net.go GenerateContainerInterfaceName")
 )

@@ -116,7 +116,7 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 	}
 	a.gates(file, f.FeatureGates, bad)
 	if f.NodePortLocal.Enable {
-		a.Warnings = append(a.Warnings, file+": nodePortLocal: ports of a node for each pod are not simulated")
+		a.Warnings = append(a.Warnings, file+": nodePortLocal: node ports for single pods are not simulated")
 	}
 	a.unread(file, &root)
 	return a, errors.Join(errs...)
@@ -131,7 +131,7 @@ func (a *AntreaAgent) gates(file string, gates map[string]bool, bad func(field, 
 		case on && slices.Contains(notOnWindows, gate):
 			bad("featureGates", "the feature %s is on, with which antrea-agent does not start on Windows; leave it out", gate)
 		case on && gate != "NodePortLocal" && !slices.Contains(silentGates, gate):
-			a.Warnings = append(a.Warnings, fmt.Sprintf("%s: nothing follows from the feature %s: what it does to packets is not simulated", file, gate))
+			a.Warnings = append(a.Warnings, fmt.Sprintf("%s: the feature %s has no effect: what it does to packets is not simulated", file, gate))
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (a *AntreaAgent) unread(file string, root *yaml.Node) {
 		for i := 0; i+1 < len(list); i += 2 {
 			k, v := list[i], list[i+1]
 			if v.Tag != "!!null" && !slices.Contains(agentRead, k.Value) && !slices.Contains(agentSilent, k.Value) {
-				a.Warnings = append(a.Warnings, fmt.Sprintf("%s:%d: nothing follows from %s: what it does to packets is not simulated", file, k.Line, k.Value))
+				a.Warnings = append(a.Warnings, fmt.Sprintf("%s:%d: %s has no effect: what it does to packets is not simulated", file, k.Line, k.Value))
 			}
 		}
 	}
@@ -168,5 +168,5 @@ var _ = evidence.New("cni.antrea-windows-features", evidence.Code,
 	"antrea-io/antrea cmd/antrea-agent/options_windows.go checkUnsupportedFeatures", "antrea-io/antrea pkg/features/antrea_features.go unsupportedFeaturesOnWindows")
 
 var _ = evidence.New("cni.antrea-linux-conf", evidence.Stated,
-	"Linux nodes have a configuration of their own with the same mode and tunnel; its proxyAll is false unless somebody sets it, so that kube-proxy runs there.",
+	"Linux nodes have a configuration of their own with the same mode and tunnel; its proxyAll is false by default, so kube-proxy runs there.",
 	"antrea-io/antrea build/charts/antrea/values.yaml", "antrea-io/antrea build/charts/antrea-windows/conf/antrea-agent.conf")

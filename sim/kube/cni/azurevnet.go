@@ -193,7 +193,7 @@ const azureRange6 = 120
 // WhyNoIPv6 says what the configuration lacks.
 func (a *azure) WhyNoIPv6() (string, *evidence.Fact) {
 	if a.o.Conf.azureOverlay() {
-		return "the model of azure-vnet's overlay modes has IPv4 only", factAzureOverlay
+		return "the model of azure-vnet's overlay modes supports only IPv4", factAzureOverlay
 	}
 	if a.o.Conf.ipv6Mode == "" {
 		return "the configuration of azure-vnet has no ipv6Mode", factAzureIPv6

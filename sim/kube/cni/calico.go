@@ -205,7 +205,7 @@ func (o *calicoOverlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.S
 // WhyNoIPv6 follows cni.calico-ipv4.
 func (o *calicoOverlay) WhyNoIPv6() (string, *evidence.Fact) { return calicoIPv4, factCalicoIPv4 }
 
-const calicoIPv4 = "on Windows Calico takes the first address that the IPAM gives, and its policies are for IPv4"
+const calicoIPv4 = "on Windows Calico uses the first address that the IPAM returns, and its policies are for IPv4"
 
 // calicoBridge is calico with mode windows-bgp.
 type calicoBridge struct{ *bridge }
@@ -246,20 +246,20 @@ func (b *calicoBridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Se
 func (b *calicoBridge) WhyNoIPv6() (string, *evidence.Fact) { return calicoIPv4, factCalicoIPv4 }
 
 var factCalicoIPv4 = evidence.New("cni.calico-ipv4", evidence.Code,
-	"On Windows Calico's plugin takes the first address of the IPAM's answer, and Felix makes rules for IPv4 only.",
+	"On Windows Calico's plugin uses the first address that the IPAM returns, and Felix makes rules only for IPv4.",
 	"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go DoNetworking", "projectcalico/calico felix/dataplane/windows/policysets/policyset_defs.go")
 
 // What this package holds true about Calico's plugin, by the commit 87c1590 of
 // projectcalico/calico (3.34 in the making).
 var (
 	_ = evidence.New("cni.calico-network", evidence.Code,
-		"Calico's plugin makes the HNS network at its first ADD: named as the configuration with windows_use_single_network, else with the first address of the node's block (Calico-10-244-1-0).",
+		"Calico's plugin creates the HNS network at its first ADD. It is named like the configuration with windows_use_single_network, else with the first address of the node's block (Calico-10-244-1-0).",
 		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go DoNetworking", "projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go CreateNetworkName")
 	_ = evidence.New("cni.calico-external", evidence.Inferred,
-		"The network External, which Calico's start script makes so that a switch is there before the first pod, has no pods and is left out.",
+		"The network External, which Calico's start script creates so that a switch exists before the first pod, has no pods and is left out.",
 		"projectcalico/calico node/windows-packaging/CalicoWindows/node/node-service.ps1")
 	_ = evidence.New("cni.calico-blocks", evidence.Inferred,
-		"The node's block of addresses is its podCIDR, and there is one pool, the cluster's prefix, with natOutgoing.",
+		"The node's address block is its podCIDR. There is one pool, the cluster's prefix, with natOutgoing.",
 		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go lookupIPAMPools")
 	_ = evidence.New("cni.calico-vxlan", evidence.Code,
 		"With mode vxlan the network is an overlay with the policy HostRoute and a remote endpoint for the third address of the block at the node itself; Felix adds a RemoteSubnetRoute for each block of another node, all with one VNI.",
@@ -274,11 +274,11 @@ var (
 		"windows_loopback_DSR adds an OutBoundNAT policy whose only destination is the pod itself, whatever the build.",
 		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go createAndAttachContainerEP")
 	_ = evidence.New("cni.calico-default-deny", evidence.Code,
-		"After ADD an endpoint has one ACL, which blocks all that comes in with priority 65500, unless windows_disable_default_deny_all_policy is set.",
+		"After ADD an endpoint has one ACL, with priority 65500, which blocks everything inbound, unless windows_disable_default_deny_all_policy is set.",
 		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go DoNetworking")
 	_ = evidence.New("cni.calico-no-host-port", evidence.Code,
-		"Calico's plugin makes nothing of hostPorts on Windows.",
+		"Calico's plugin ignores hostPorts on Windows.",
 		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go createAndAttachContainerEP")
 	_ = evidence.New("cni.calico-linux-node", evidence.Inferred,
-		"A Linux node is modelled with a bridge for its pods; Calico has a routed interface for each, which hands packets on in the same way.")
+		"A Linux node is modelled with a bridge for its pods; Calico has a routed interface for each pod, which forwards packets in the same way.")
 )

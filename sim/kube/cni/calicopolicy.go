@@ -155,11 +155,11 @@ func felixRules(rule hns.ACLSettings, np PodPolicy, number int, nr PolicyRule, i
 		list := ports[proto]
 		for _, peer := range peers {
 			if slices.ContainsFunc(list, func(p PolicyPort) bool { return p.Name != "" }) {
-				why = append(why, fmt.Sprintf("Felix on Windows passes over a rule with a named port (rule %d), so that it allows nothing", number+1))
+				why = append(why, fmt.Sprintf("Felix on Windows ignores a rule with a named port (rule %d), so the rule allows nothing", number+1))
 				continue
 			}
 			if len(peer.Except) > 0 {
-				why = append(why, fmt.Sprintf("Felix on Windows passes over a peer with except (%s in rule %d), so that it allows nothing", peer.Block, number+1))
+				why = append(why, fmt.Sprintf("Felix on Windows ignores a peer with except (%s in rule %d), so the peer allows nothing", peer.Block, number+1))
 				continue
 			}
 			addresses, some := felixAddresses(peer, len(nr.Peers) == 0)
@@ -191,7 +191,7 @@ func felixRules(rule hns.ACLSettings, np PodPolicy, number int, nr PolicyRule, i
 var everywhere = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
 // felixAddresses are the remote addresses of a peer, none for everybody; some is false where
-// the rule is left out: a selector that picks no pod, a block of IPv6.
+// the rule is left out: a selector that picks no pod, an IPv6 block.
 func felixAddresses(p PolicyPeer, anyone bool) (list []string, some bool) {
 	switch {
 	case anyone:
@@ -259,7 +259,7 @@ func chunks(list []string) [][]string {
 }
 
 var factFelixLinux = evidence.New("cni.felix-linux", evidence.Stated,
-	"On Linux nodes Felix enforces NetworkPolicies as Kubernetes documents them. What a pod sends to its own node meets them as well; what its own node sends to it does not.",
+	"On Linux nodes Felix enforces NetworkPolicies as Kubernetes documents them. They also apply to what a pod sends to its own node, but not to what its own node sends to it.",
 	"projectcalico/calico felix/rules/static.go (filterWorkloadToHostChain, filterOutputChain)", "Kubernetes documentation, Network Policies")
 
 // What this package holds true about Felix on Windows, by the commit 87c1590 of
@@ -270,7 +270,7 @@ var (
 		"projectcalico/calico felix/dataplane/windows/endpoint_mgr.go CompleteDeferredWork", "projectcalico/calico felix/dataplane/windows/policysets/policysets.go GetPolicySetRules",
 		"projectcalico/calico felix/dataplane/windows/flattener.go rewritePriorities")
 	_ = evidence.New("cni.felix-acls-replaced", evidence.Inferred,
-		"HNS replaces the ACLs of the endpoint and leaves its other policies, as Felix's request holds ACLs only.",
+		"HNS replaces the ACLs of the endpoint and leaves its other policies alone, because Felix's request contains only ACLs.",
 		"projectcalico/calico felix/dataplane/windows/endpoint_mgr.go applyRules")
 	_ = evidence.New("cni.felix-conversion", evidence.Code,
 		"A rule of a NetworkPolicy becomes one ACL for each protocol, sorted by name, and peer, with all ports of that protocol; a selector becomes the addresses of its pods, and one that picks none allows nothing.",
@@ -280,7 +280,7 @@ var (
 		"Felix on Windows logs and leaves out rules with negative matches (except of an ipBlock), with named ports, with types of ICMP, and for IPv6.",
 		"projectcalico/calico felix/dataplane/windows/policysets/policysets.go protoRuleToHnsRules")
 	_ = evidence.New("cni.felix-unchanged", evidence.Code,
-		"Felix does not apply a list of rules again that has not changed.",
+		"Felix does not reapply a list of rules that has not changed.",
 		"projectcalico/calico felix/dataplane/windows/endpoint_mgr.go CompleteDeferredWork", "projectcalico/calico PR 10437")
 	_ = evidence.New("cni.felix-rule-names", evidence.Inferred,
 		"The middle of a rule's id is a hash in Felix; winlab writes the number of the policy's rule there.",

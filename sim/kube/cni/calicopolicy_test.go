@@ -69,7 +69,7 @@ func TestFelixRules(t *testing.T) {
 		{"out: ports are those of the other end", out(PolicyRule{Peers: []PolicyPeer{pods}, Ports: []PolicyPort{tcp(80, 80)}}),
 			node + ";" + freeIn + ";1000 Out Allow 6 remote 10.244.1.9/32,10.244.2.9/32 rports 80;1001 Out Block 256;0 Out Allow 256 host", ""},
 		{"a selector that picks nobody allows nothing", in(PolicyRule{Peers: []PolicyPeer{{}}}), noneIsIn, ""},
-		{"a block of IPv6", in(PolicyRule{Peers: []PolicyPeer{{Block: prefix("fd00::/8")}}}), noneIsIn, ""},
+		{"an IPv6 block", in(PolicyRule{Peers: []PolicyPeer{{Block: prefix("fd00::/8")}}}), noneIsIn, ""},
 		{"except is passed over with its whole peer", in(PolicyRule{Peers: []PolicyPeer{{Block: prefix("10.0.0.0/8"), Except: []netip.Prefix{prefix("10.1.0.0/16")}}, pods}}),
 			node + ";1000 In Allow 256 remote 10.244.1.9/32,10.244.2.9/32;1001 In Block 256;0 In Allow 256 host;" + freeOut, "except (10.0.0.0/8 in rule 1)"},
 		{"a named port takes the others of its protocol with it", in(PolicyRule{Ports: []PolicyPort{{Proto: packet.TCP, Name: "http"}, tcp(443, 443), udp}}),

@@ -11,11 +11,11 @@ import (
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
-// ManagementIPToken is written in a configuration file in place of the node's address; see
+// ManagementIPToken is written in a configuration file instead of the node's address; see
 // the package's documentation.
 const ManagementIPToken = "{{managementIP}}"
 
-// ManagementIP6Token is written in place of the node's IPv6 address.
+// ManagementIP6Token is written instead of the node's IPv6 address.
 const ManagementIP6Token = "{{managementIPv6}}"
 
 // anyNode is put in the tokens' places where no node is known yet (RFC 5737, RFC 3849).
@@ -105,7 +105,7 @@ func (c *Conf) hasToken() bool {
 }
 
 // forNode returns the configuration as it is on a node. It is read once for each node's
-// addresses, and nobody may change it.
+// addresses, and must not be changed.
 func (c *Conf) forNode(n *kube.Node) (*Conf, error) {
 	if !c.hasToken() {
 		return c, nil

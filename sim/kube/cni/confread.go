@@ -130,7 +130,7 @@ func (r *reader) capabilities(n *node) map[string]bool {
 		}
 		caps[g.name] = g.val.truth
 		if g.val.truth && !slices.Contains(modelledCapabilities, g.name) {
-			r.warnf(g.at, "nothing follows from the capability %s: what the runtime passes for it is not simulated", g.name)
+			r.warnf(g.at, "the capability %s has no effect: what the runtime passes for it is not simulated", g.name)
 		}
 	}
 	return caps

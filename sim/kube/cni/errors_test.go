@@ -55,7 +55,7 @@ func TestParseConfErrors(t *testing.T) {
 		{"delegate of Linux", `{"name": "cbr0", "type": "flannel", "delegate": {"type": "bridge"}}`, []string{"win-bridge or win-overlay"}},
 		{"MAC prefix", `{"name": "x", "type": "win-overlay", "endpointMacPrefix": "0E2A"}`, []string{"value must be of the format xx-xx"}},
 		{"settings under v1", `{"name": "x", "type": "win-bridge", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "Settings": {}}}]}`, []string{"set apiVersion to 2"}},
-		{"sdnbridge does not hand ranges on", "{\"name\": \"x\", \"type\": \"sdnbridge\", \"ipam\": {\n \"ranges\": [[{\"subnet\": \"10.244.1.0/24\"}]]}}", []string{"a.conf:2:2: sdnbridge does not hand ranges on", "no IP ranges specified", "enableDualStack"}},
+		{"sdnbridge does not pass ranges on", "{\"name\": \"x\", \"type\": \"sdnbridge\", \"ipam\": {\n \"ranges\": [[{\"subnet\": \"10.244.1.0/24\"}]]}}", []string{"a.conf:2:2: sdnbridge does not pass ranges to the IPAM program", "no IP ranges specified", "enableDualStack"}},
 		{"azure mode", `{"name": "azure", "plugins": [{"type": "azure-vnet", "mode": "transparent"}]}`, []string{"mode is \"transparent\""}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

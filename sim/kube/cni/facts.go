@@ -5,7 +5,7 @@ import "github.com/winlab-dev/winlab/sim/trace/evidence"
 // What this package holds true about plugins and their agents.
 var (
 	_ = evidence.New("cni.conf-is-per-node", evidence.Code,
-		"Start scripts write the node's own address into its CNI configuration (the ROUTE to the node's /32); {{managementIP}} stands for it in winlab's files.",
+		"Start scripts write the node's own address into its CNI configuration (the ROUTE to the node's /32); winlab's files use {{managementIP}} for it.",
 		"microsoft/SDN Kubernetes/windows/helper.psm1 Update-CNIConfig", "microsoft/SDN Kubernetes/windows/start-kubelet.ps1")
 	_ = evidence.New("cni.ipam-subnet-is-pod-cidr", evidence.Code,
 		"The range of the pods' addresses is the node's PodCIDR: start scripts or flannel write it into ipam.subnet.",
@@ -14,17 +14,17 @@ var (
 		"win-bridge gives pods the third address of their prefix (.2) as gateway; it belongs to an endpoint of the node.",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go processEndpointArgs")
 	_ = evidence.New("cni.host-endpoint", evidence.Code,
-		"flannel host-gw and the start scripts attach an endpoint with .2 to the node (cbr0_ep, cbr0) and turn on forwarding.",
+		"flannel host-gw and the start scripts attach an endpoint with the address .2 to the node (cbr0_ep, cbr0) and turn on forwarding.",
 		"flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go", "microsoft/SDN Kubernetes/windows/start-kubelet.ps1")
 	_ = evidence.New("cni.host-gw-routes", evidence.Code,
 		"flannel host-gw adds a route to each other node's pods with that node's address as next hop to the node's own table.",
 		"flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go GetRoute")
 	_ = evidence.New("cni.win-bridge-no-routes", evidence.Code,
-		"win-bridge alone adds no routes to other nodes: the network between the nodes must know the pods' prefixes.",
+		"win-bridge alone does not add routes to other nodes: the network between the nodes must route the pods' prefixes.",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go",
 		"MicrosoftDocs/Virtualization-Documentation virtualization/windowscontainers/kubernetes/common-problems.md")
 	factOneAddress = evidence.New("cni.win-bridge-one-address", evidence.Code,
-		"win-bridge and win-overlay take only the first address that the IPAM gives; they are never dual-stack.",
+		"win-bridge and win-overlay use only the first address that the IPAM returns; they are never dual-stack.",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go (result.IPs[0])",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
 	_ = evidence.New("cni.network-by-name", evidence.Code,
@@ -73,14 +73,14 @@ var (
 		"containernetworking/plugins pkg/hns/endpoint_windows.go AddHcnEndpoint, AddHnsEndpoint",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go cmdAdd")
 	_ = evidence.New("cni.del", evidence.Code,
-		"DEL gives the address back and deletes the endpoint; an endpoint that is not there is no error. The namespace is the runtime's to delete.",
+		"DEL releases the address and deletes the endpoint; a missing endpoint is not an error. The runtime deletes the namespace.",
 		"containernetworking/plugins pkg/hns/endpoint_windows.go RemoveHcnEndpoint, RemoveHnsEndpoint",
 		"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go cmdDel")
 	_ = evidence.New("cni.win-overlay-mac", evidence.Code,
-		"win-overlay makes the endpoint's MAC address of endpointMacPrefix (0E-2A) and the address.",
+		"win-overlay derives the endpoint's MAC address from endpointMacPrefix (0E-2A) and the IP address.",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
 	_ = evidence.New("cni.endpoint-mac", evidence.Inferred,
-		"HNS chooses the MAC addresses of other endpoints from the network's pool; winlab makes them of 00-15-5D and the end of the address.")
+		"HNS chooses the MAC addresses of other endpoints from the network's pool; winlab derives them from 00-15-5D and the end of the IP address.")
 	_ = evidence.New("cni.win-bridge-host-port", evidence.Code,
 		"win-bridge turns hostPorts into PortMapping policies without flags when the configuration has the capability portMappings, from release 0.8.6 of containernetworking/plugins on (with apiVersion 2 from 1.0.0 on); with apiVersion 1 the hostIP is lost.",
 		"containernetworking/plugins PR 475",
@@ -98,13 +98,13 @@ var (
 		"A net-conf.json that does not say uses VNI 4096 and port 4789 on Windows, VNI 1 and port 8472 on Linux, so that the two do not meet.",
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go", "flannel-io/flannel pkg/backend/vxlan/vxlan.go", "flannel-io/flannel Documentation/backends.md")
 	_ = evidence.New("cni.flannel-mtu", evidence.Code,
-		"MTU of a VXLAN backend is that of the network below the tunnel, in the place of the NIC's: from 0.21.3 the tunnel device of a Linux node and its pods have 50 less. flanneld on Windows does not read it.",
+		"The MTU of a VXLAN backend is that of the network below the tunnel, instead of the NIC's MTU: from 0.21.3 the tunnel device of a Linux node and its pods have 50 bytes less. flanneld on Windows does not read it.",
 		"flannel-io/flannel PR 1736", "flannel-io/flannel pkg/backend/vxlan/vxlan.go parseVXLANConfig", "flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go MTU")
 	_ = evidence.New("cni.flannel-remote-subnets", evidence.Code,
 		"flanneld gives the overlay network one RemoteSubnetRoute for each other node: its prefix, address, VNI and the MAC address of its VXLAN device.",
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go")
 	_ = evidence.New("cni.flannel-small-vni-passed-over", evidence.Code,
-		"flanneld on Windows makes no route to a node whose lease has a VNI below 4096 or no MAC address; it only logs that.",
+		"flanneld on Windows does not create a route to a node whose lease has a VNI below 4096 or no MAC address; it only logs this.",
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go handleSubnetEvents")
 	_ = evidence.New("cni.remote-subnet-vni-16-bit", evidence.Code,
 		"The VNI of a RemoteSubnetRoute has 16 bits in hcsshim and flannel casts to them.",
@@ -113,16 +113,16 @@ var (
 		"From version 0.12.0 flannel gives its overlay network the HostRoute policy, so that the node reaches its own pods.",
 		"flannel-io/flannel PR 1096", "kubernetes.io Intro to Windows support in Kubernetes, network modes")
 	_ = evidence.NewParam("overlay-host-route", "cni.win-overlay-network", evidence.Inferred,
-		"win-overlay without flannel needs a network that someone else made; winlab makes it as flannel would, with HostRoute.")
+		"win-overlay without flannel needs an existing network; winlab creates it as flannel would, with HostRoute.")
 	_ = evidence.New("cni.reserved-addresses", evidence.Inferred,
-		"The first two addresses of a node's prefix are never a pod's: the gateway and the node's endpoint; on overlay networks HNS keeps the second for the host.")
+		"Pods never get the first two addresses of a node's prefix, which belong to the gateway and the node's endpoint; on overlay networks HNS keeps the second for the host.")
 	_ = evidence.New("cni.one-dns-suffix", evidence.Code,
 		"With azure-vnet and sdnbridge a pod's interface gets the suffix of its own namespace: the namespace is put before the configuration's first search name.",
 		"Azure/azure-container-networking cni/network/network_windows.go getEndpointDNSSettings",
 		"microsoft/windows-container-networking cni/cni.go GetNetworkInfo",
 		"kubernetes.io concepts/services-networking/dns-pod-service.md, DNS resolution on Windows nodes")
 	_ = evidence.New("cni.plugin-dns", evidence.Code,
-		"win-bridge and win-overlay write the name servers and search names that the kubelet passes with the capability dns into the endpoint, all three of them; without it those of their configuration as they stand.",
+		"win-bridge and win-overlay write the name servers and search names that the kubelet passes with the capability dns into the endpoint, all three of them; without it those of their configuration unchanged.",
 		"containernetworking/plugins pkg/hns/netconf_windows.go GetDNS",
 		"kubernetes/kubernetes 1.20 pkg/kubelet/dockershim/network/cni/cni_windows.go buildDNSCapabilities",
 		"microsoft/SDN Kubernetes/windows/helper.v2.psm1 (its configurations have the capability)")
@@ -140,17 +140,17 @@ var (
 	_ = evidence.New("cni.azure-addresses", evidence.Inferred,
 		"Pods get secondary addresses of the node's interface; winlab takes the first free ones after the node's own, at most 30.")
 	_ = evidence.New("cni.azure-host-port", evidence.Code,
-		"azure-vnet's PortMapping policies carry the flag LocalRoutedVip, so that the node itself reaches them where the build can.",
+		"azure-vnet's PortMapping policies carry the flag LocalRoutedVip, so that the node itself reaches them on builds that support it.",
 		"Azure/azure-container-networking cni/network/network_windows.go getPoliciesFromRuntimeCfg",
 		"Azure/azure-container-networking issue 1863", "Azure/azure-container-networking PR 1922")
 	_ = evidence.New("cni.azure-host-port-version", evidence.Inferred,
-		"The flag came with PR 1922 of April 2023; 1.5.0 is taken for the first release with it.")
+		"PR 1922 of April 2023 added the flag; 1.5.0 is assumed to be the first release with it.")
 	_ = evidence.New("cni.azure-host-port-ipv6", evidence.Code,
 		"From release 1.6.2, and from 1.5.4 to 1.5.13, azure-vnet gives a hostPort of a dual-stack pod a second PortMapping policy with the flag IPv6 and without LocalRoutedVip; one with a hostIP has a policy of that address's family only.",
 		"Azure/azure-container-networking cni/network/network_windows.go getPoliciesFromRuntimeCfg",
 		"Azure/azure-container-networking PR 1989", "Azure/azure-container-networking PR 2290", "Azure/azure-container-networking PR 2852")
 	factNATOneAddress = evidence.New("cni.nat-one-address", evidence.Stated,
-		"Containers on a nat network have an IPv4 address only, unless somebody gives their adapters one of IPv6 by hand.",
+		"Containers on a nat network have only an IPv4 address, unless an administrator adds an IPv6 address to their adapters by hand.",
 		"microsoft/Windows-Containers#522")
 	factAzureIPv6 = evidence.New("cni.azure-ipv6-nat", evidence.Code,
 		"With ipv6Mode azure-vnet gives pods a second address, from the node's IPv6 PodCIDR, and with ipv6nat an OutBoundNAT policy whose only exception is that range.",
@@ -187,7 +187,7 @@ var (
 	_ = evidence.New("cni.azure-linux", evidence.Inferred,
 		"A Linux node with azure-vnet answers for its pods' addresses in the subnet, and masquerades only what leaves the subnet and the cluster.")
 	_ = evidence.New("cni.nat-prefix", evidence.Inferred,
-		"The prefix of a nat network means nothing outside its node; winlab gives each node a /24 of the configured one so that traces can be told apart.")
+		"The prefix of a nat network has no meaning outside its node; winlab gives each node a /24 of the configured one so that traces can be told apart.")
 	_ = evidence.New("cni.linux-masquerade", evidence.Code,
 		"On Linux, what pods send to outside the cluster's prefix and not to multicast addresses leaves with the node's address.",
 		"flannel-io/flannel pkg/trafficmngr/iptables/iptables.go masqRules")

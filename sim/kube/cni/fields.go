@@ -66,14 +66,14 @@ func (t fieldTable) look(name string) (fieldUse, bool) {
 }
 
 const (
-	ofRuntime  = "the runtime writes it when it calls the plugin"
-	oneAdapter = "a node of a lab has one network adapter"
+	ofRuntime  = "the runtime sets it when it calls the plugin"
+	oneAdapter = "a lab's node has one network adapter"
 	ownFiles   = "where the plugin keeps its files"
 	podRange   = "the pod range of a node is its podCIDR"
-	sixOnly    = "the model of flannel gives pods no IPv6 addresses"
+	sixOnly    = "the model of flannel does not give pods IPv6 addresses"
 	writes     = "flannel writes its own value over it (flannel-io/cni-plugin flannel_windows.go)"
 	// addressPlugin warns of every other type.
-	checkedType = "addresses are given as this type does, and another has a warning"
+	checkedType = "the model gives addresses as this type does; another type gets a warning"
 	noEffect    = "what it does to packets is not simulated"
 	readsNot    = "flanneld on Windows does not read it for this backend (flannel-io/flannel pkg/backend)"
 )
@@ -96,7 +96,7 @@ var fieldTables = sync.OnceValue(func() map[string]fieldTable {
 		"win-bridge": tableOf(windowsFields(), fieldsThatCount("ipam", "loopbackDSR", "ipMasqNetwork", "HcnPolicyArgs")),
 		// Of the delegate flannel refuses name and ipam (flannel.go), and capabilities have a
 		// warning of their own (confread.go).
-		"flannel/win-bridge": tableOf(windowsFields(), fieldsThatCount("loopbackDSR"), silentFields("flannel's win-bridge is one of those that pass over it, and there is a warning", "HcnPolicyArgs"), fieldsWithWarning(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
+		"flannel/win-bridge": tableOf(windowsFields(), fieldsThatCount("loopbackDSR"), silentFields("flannel's win-bridge ignores it; there is a warning", "HcnPolicyArgs"), fieldsWithWarning(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
 		"win-bridge.ipam":    hostLocalFields(),
 
 		"win-overlay":         tableOf(windowsFields(), fieldsThatCount("ipam", "loopbackDSR", "ipMasq", "endpointMacPrefix")),
@@ -104,64 +104,64 @@ var fieldTables = sync.OnceValue(func() map[string]fieldTable {
 		"win-overlay.ipam":    hostLocalFields(),
 
 		"nat": tableOf(windowsFields(), fieldsThatCount("ipam"),
-			fieldsWithWarning("what the plugin nat makes of it is not simulated", "loopbackDSR", "ipMasq", "optionalFlags")),
-		"nat.ipam": tableOf(fieldsThatCount("subnet", "routes"), silentFields(checkedType, "type"), fieldsWithWarning("the model of nat takes subnet and the GW of the first route", "environment", "ranges", "rangeStart", "rangeEnd", "gateway", "resolvConf"),
+			fieldsWithWarning("what the nat plugin does with it is not simulated", "loopbackDSR", "ipMasq", "optionalFlags")),
+		"nat.ipam": tableOf(fieldsThatCount("subnet", "routes"), silentFields(checkedType, "type"), fieldsWithWarning("the model of nat uses subnet and the GW of the first route", "environment", "ranges", "rangeStart", "rangeEnd", "gateway", "resolvConf"),
 			silentFields(ownFiles, "dataDir")),
 
 		"azure-vnet": tableOf(
 			fieldsThatCount("name", "type", "mode", "dns", "windowsSettings", "AdditionalArgs", "capabilities", "ipv6Mode", "executionMode"),
-			silentFields("what is in it has its own reasons", "ipam"),
+			silentFields("its fields have their own reasons", "ipam"),
 			silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig"), silentFields(oneAdapter, "master", "adapterName"),
 			silentFields("the name of a bridge on Linux nodes", "bridge"), silentFields("logs", "logLevel", "logTarget"), silentFields("a lock of Linux nodes", "disableIPTableLock"),
-			silentFields("how the plugin reaches the program that gives addresses", "cnsurl"),
-			fieldsWithWarning("when the endpoints of deleted pods go is not simulated: they go at once", "disableAsyncDelete"),
+			silentFields("how the plugin reaches the IPAM program", "cnsurl"),
+			fieldsWithWarning("when endpoints of deleted pods are removed is not simulated: they are removed at once", "disableAsyncDelete"),
 			fieldsWithWarning(noEffect, "infraVnetAddressSpace", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork", "ipsToRouteViaHost", "multiTenancy",
 				"enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface", "wireServerIP")),
 		"azure-vnet.windowsSettings": tableOf(fieldsThatCount("enableLoopbackDSR"), silentFields("how long the plugin waits for HNS", "hnsTimeoutDurationInSeconds")),
 		"azure-vnet.ipam":            tableOf(fieldsThatCount("mode"), silentFields(checkedType, "type"), fieldsWithWarning("pods get the addresses that follow the node's own", "environment", "subnet", "ipAddress", "queryInterval", "addressSpace", "poolId", "routes")),
 
 		"sdnbridge": tableOf(fieldsThatCount("name", "type", "dns", "capabilities", "optionalFlags", "AdditionalArgs"),
-			silentFields("what is in it has its own reasons", "ipam"), silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig"), silentFields(oneAdapter, "master"),
+			silentFields("its fields have their own reasons", "ipam"), silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig"), silentFields(oneAdapter, "master"),
 			fieldsWithWarning("the gateway of pods is the node's endpoint", "additionalRoutes")),
 		"sdnbridge.optionalFlags": tableOf(fieldsThatCount("enableDualStack", "localRoutedPortMapping", "allowAclPortMapping", "loopbackDSR"),
 			fieldsWithWarning("the gateway of pods is the node's endpoint", "forceBridgeGateway", "gatewayFromAdditionalRoutes")),
 		"sdnbridge.ipam": tableOf(silentFields(checkedType, "type"), fieldsWithWarning(podRange, "subnet", "ranges", "rangeStart", "rangeEnd"),
 			fieldsWithWarning("the gateway of pods is the node's endpoint", "routes", "gateway", "environment"), fieldsWithWarning("the pod's name servers are those of dns", "resolvConf"), silentFields(ownFiles, "dataDir")),
 
-		"antrea": tableOf(fieldsThatCount("type", "capabilities"), silentFields("the network has one name whatever the configuration's is", "name"), silentFields("what is in it has its own reasons", "ipam"),
+		"antrea": tableOf(fieldsThatCount("type", "capabilities"), silentFields("the network has one name, whatever the configuration says", "name"), silentFields("its fields have their own reasons", "ipam"),
 			silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields("it is for Linux nodes", "mtu"),
 			fieldsWithWarning("the pod's name servers are those that the kubelet asks for", "dns")),
 		"antrea.ipam": tableOf(silentFields(checkedType, "type"), fieldsWithWarning(podRange, "subnet", "ranges", "rangeStart", "rangeEnd", "ippools"),
 			fieldsWithWarning("the gateway of pods is that of the node's range", "routes", "gateway", "environment"), fieldsWithWarning("the pod's name servers are those that the kubelet asks for", "resolvConf"), silentFields(ownFiles, "dataDir")),
 		"calico": tableOf(fieldsThatCount("name", "type", "mode", "dns", "policies", "capabilities", "vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR",
 			"windows_disable_default_deny_all_policy"),
-			silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields("what is in it has its own reasons", "ipam"),
+			silentFields("the protocol between runtime and plugin", "cniVersion"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields("its fields have their own reasons", "ipam"),
 			silentFields("how the plugin reaches the API server or etcd", "datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_scheme", "etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes", "qps", "burst"),
-			silentFields("under which name the node is known", "nodename", "nodename_file", "nodename_file_optional"),
+			silentFields("the node's name", "nodename", "nodename_file", "nodename_file_optional"),
 			silentFields("logs", "log_level", "log_file_path", "log_file_max_size", "log_file_max_age", "log_file_max_count"),
-			silentFields(ownFiles, "ipam_lock_file"), silentFields("policies are those of Kubernetes in any case", "policy"),
+			silentFields(ownFiles, "ipam_lock_file"), silentFields("policies are always those of Kubernetes", "policy"),
 			silentFields("it is for Linux nodes", "mtu", "num_queues", "device_type", "container_settings", "include_default_routes", "dataplane_options"),
-			fieldsWithWarning("when a pod's network goes is not simulated: at once", "windows_pod_deletion_timestamp_timeout"),
+			fieldsWithWarning("when a pod's network is removed is not simulated: it is removed at once", "windows_pod_deletion_timestamp_timeout"),
 			fieldsWithWarning("pods start when their network is there", "readiness_gates", "policy_setup_timeout_seconds", "endpoint_status_dir"),
-			fieldsWithWarning("what it allows to ask for is not simulated", "feature_control", "args")),
+			fieldsWithWarning("the requests that it allows are not simulated", "feature_control", "args")),
 		"calico.ipam": tableOf(silentFields("both give addresses of the node's block, which is its podCIDR here", "type", "subnet", "name"), fieldsWithWarning(podRange, "assign_ipv4", "assign_ipv6", "ipv4_pools", "ipv6_pools", "ranges")),
 
 		"vpc-bridge": tableOf(fieldsThatCount("name", "type", "capabilities", "dns", "eniMACAddress", "eniIPAddresses", "vpcCIDRs", "gatewayIPAddress", "serviceCIDR"),
 			silentFields("the protocol between runtime and plugin", "cniVersion", "disableCheck"), silentFields(ofRuntime, "runtimeConfig", "prevResult"), silentFields(oneAdapter, "eniName"),
-			silentFields("on Windows the plugin reads it and uses it for nothing (aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go)", "bridgeType", "interfaceType", "tapUserID"),
+			silentFields("on Windows the plugin reads it but does not use it (aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go)", "bridgeType", "interfaceType", "tapUserID"),
 			fieldsWithWarning("pods get the addresses that follow the node's own, as a cluster gives them", "ipAddresses"),
-			fieldsWithWarning("on Windows the plugin refuses another network namespace than the node's", "bridgeNetNSPath"),
-			fieldsWithWarning("the plugin reads it and uses it for nothing", "ipam")),
+			fieldsWithWarning("on Windows the plugin refuses any network namespace but the node's", "bridgeNetNSPath"),
+			fieldsWithWarning("the plugin reads it but does not use it", "ipam")),
 
 		"flannel": tableOf(fieldsThatCount("name", "type", "delegate", "capabilities"), silentFields("the protocol between runtime and plugin", "cniVersion"),
 			silentFields(ownFiles, "subnetFile", "dataDir"), silentFields(ofRuntime, "runtimeConfig"), fieldsWithWarning("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
 		"net-conf.json": tableOf(fieldsThatCount("Network", "Backend"), fieldsWithWarning(podRange+", as with flanneld's --kube-subnet-mgr", "SubnetMin", "SubnetMax", "SubnetLen"),
-			silentFields("with which program Linux nodes write the same rules", "EnableNFTables"), fieldsWithWarning("the model of flannel has IPv4 and nothing else", "EnableIPv4"),
+			silentFields("which program Linux nodes use to write the same rules", "EnableNFTables"), fieldsWithWarning("the model of flannel supports only IPv4", "EnableIPv4"),
 			fieldsWithWarning(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
 		"net-conf.json.host-gw": tableOf(fieldsThatCount("Name", "Type", "DNSServerList"), fieldsWithWarning(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
 		"net-conf.json.vxlan": tableOf(fieldsThatCount("Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MTU"),
-			fieldsWithWarning("flanneld on Windows checks its form and uses it for nothing (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), fieldsWithWarning(readsNot, "DNSServerList"),
-			fieldsWithWarning("it is for the tunnel device of Linux nodes, which has its peers from flanneld here", "Learning"),
+			fieldsWithWarning("flanneld on Windows checks its form but does not use it (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)", "MacPrefix"), fieldsWithWarning(readsNot, "DNSServerList"),
+			fieldsWithWarning("it is for the tunnel device of Linux nodes, which gets its peers from flanneld here", "Learning"),
 			fieldsWithWarning("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
 
 		"dns": fieldsThatCount("nameservers", "domain", "search", "options"),
@@ -193,7 +193,7 @@ func (r *reader) fields(what, part string, n *node) {
 		case !ok:
 			r.warnf(f.at, "%s ignores %q; it reads %s", what, f.name, strings.Join(t.names(), ", "))
 		case u.warn && f.val.kind != '0':
-			r.warnf(f.at, "nothing follows from %s of %s: %s", f.name, what, u.why)
+			r.warnf(f.at, "%s of %s has no effect: %s", f.name, what, u.why)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (r *reader) fields(what, part string, n *node) {
 // addressPlugin warns of an ipam type other than those that the model follows.
 func (r *reader) addressPlugin(ipam *node, follows ...string) {
 	if f := ipam.get("type"); f != nil && f.val.kind == 's' && !slices.Contains(append(follows, ""), f.val.str) {
-		r.warnf(f.val.begin, "the addresses of pods are not those that ipam %q gives: the model gives them as %s does", f.val.str, follows[0])
+		r.warnf(f.val.begin, "pods do not get the addresses that ipam %q would give: the model assigns them as %s does", f.val.str, follows[0])
 	}
 }
 

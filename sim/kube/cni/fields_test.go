@@ -75,7 +75,7 @@ func TestFieldsAreWarnedOf(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s.%s: %v", part, name, err)
 			}
-			if all := strings.Join(got, "\n"); u.warn != strings.Contains(all, "nothing follows from "+name) && !(name == "type" && strings.Contains(all, "as azure-vnet-ipam does")) {
+			if all := strings.Join(got, "\n"); u.warn != strings.Contains(all, name+" of ") && !(name == "type" && strings.Contains(all, "as azure-vnet-ipam does")) {
 				t.Errorf("%s.%s: warn %v, warnings %q", part, name, u.warn, got)
 			}
 		}
@@ -90,7 +90,7 @@ func TestFieldsAreWarnedOf(t *testing.T) {
 // that nobody models is said.
 func TestOtherAddressesAndCapabilities(t *testing.T) {
 	for file, want := range map[string]string{
-		`{"name": "x", "type": "win-bridge", "ipam": {"type": "dhcp"}}`:             `ipam "dhcp" gives: the model gives them as host-local does`,
+		`{"name": "x", "type": "win-bridge", "ipam": {"type": "dhcp"}}`:             `ipam "dhcp" would give: the model assigns them as host-local does`,
 		`{"name": "x", "type": "win-bridge", "ipam": {"type": "host-local"}}`:       "",
 		`{"name": "x", "type": "azure-vnet", "ipam": {"type": "azure-cns"}}`:        `as azure-vnet-ipam does`,
 		`{"name": "x", "type": "azure-vnet", "ipam": {"type": "azure-vnet-ipam"}}`:  "",

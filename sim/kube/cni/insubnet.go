@@ -47,7 +47,7 @@ func (a inSubnet) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 		}
 	}
 	if !to.IsValid() {
-		return nil, errors.New("node " + n.Name + ": its subnet has no address after its own that no other node has, so it has none for pods")
+		return nil, errors.New("node " + n.Name + ": its subnet has no free address after the node's own, so there is none for pods")
 	}
 	p := newPool("node "+n.Name, netip.PrefixFrom(n.Subnet.Addr(), n.Subnet.Bits()), first, to, n.Gateway)
 	p.reserve("the gateway", n.Gateway)

@@ -81,7 +81,7 @@ func (t *nat) pool(c *kube.Cluster, n *kube.Node) (*pool, error) {
 
 // WhyNoIPv6 follows cni.win-bridge-one-address.
 func (t *nat) WhyNoIPv6() (string, *evidence.Fact) {
-	return "the plugin nat asks HNS for an IPv4 address only", factNATOneAddress
+	return "the nat plugin asks HNS only for an IPv4 address", factNATOneAddress
 }
 
 func (t *nat) Lease(c *kube.Cluster, n *kube.Node, p *kube.Pod) (Lease, error) {

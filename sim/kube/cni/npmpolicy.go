@@ -53,14 +53,14 @@ func (*npm) InACLs() bool { return false }
 func (m *npm) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolicies) ([]Skipped, error) {
 	nw := s.NetworkByName(npmNetwork)
 	if nw == nil {
-		return nil, fmt.Errorf("node %s: Azure NPM: there is no network %q, and beside other plugins it is not modelled (cni.npm-network)", n.Name, npmNetwork)
+		return nil, fmt.Errorf("node %s: Azure NPM: there is no network %q, and Azure NPM beside other plugins is not modelled (cni.npm-network)", n.Name, npmNetwork)
 	}
 	e := s.Endpoint(endpoint)
 	if e == nil {
 		return nil, fmt.Errorf("node %s: Azure NPM: pod %s/%s has no endpoint %s", n.Name, p.Namespace, p.Name, endpoint)
 	}
 	if key := npmOpposite(p); key != "" {
-		return nil, fmt.Errorf("node %s: Azure NPM: NetworkPolicy %s has an egress rule with a namespaceSelector of NotIn or DoesNotExist, of which NPM on Windows makes the opposite (cni.npm-negative-namespaces); that is not modelled", n.Name, key)
+		return nil, fmt.Errorf("node %s: Azure NPM: NetworkPolicy %s has an egress rule with a namespaceSelector of NotIn or DoesNotExist, which NPM on Windows inverts (cni.npm-negative-namespaces); that is not modelled", n.Name, key)
 	}
 	refused := npmRefused(p)
 	var skipped []Skipped
@@ -129,12 +129,12 @@ func npmRefused(p PodPolicies) map[string]Skipped {
 				case len(peer.Except) > 0:
 					what = cmp.Or(what, "a block with except")
 				case peer.Block.IsValid() && peer.Block.Addr().Is6():
-					what = cmp.Or(what, "a block of IPv6")
+					what = cmp.Or(what, "an IPv6 block")
 				}
 			}
 		}
 		if key := np.Namespace + "/" + np.Name; what != "" {
-			all[key] = Skipped{key, "Azure NPM on Windows does not translate a policy with " + what + ", and nothing of it is enforced there: its pods are as without it", np.Origin}
+			all[key] = Skipped{key, "Azure NPM on Windows does not translate a policy with " + what + ", so none of the policy is enforced there", np.Origin}
 		}
 	}
 	return all
@@ -259,27 +259,27 @@ func (w *npmWriter) set(name string, peer PolicyPeer) string {
 }
 
 var factNPMLinux = evidence.New("cni.npm-linux", evidence.Stated,
-	"On Linux nodes Azure NPM enforces NetworkPolicies as Kubernetes documents them, on what the node forwards: what goes to the own node or comes from it does not meet them.",
+	"On Linux nodes Azure NPM enforces NetworkPolicies as Kubernetes documents them, on what the node forwards; they do not apply to traffic to or from the node itself.",
 	"Azure/azure-container-networking npm/pkg/dataplane/policies/chain-management_linux.go", "Kubernetes documentation, Network Policies")
 
 // What this package holds true about Azure NPM on Windows, by the commit cbd7560 of
 // Azure/azure-container-networking.
 var (
 	_ = evidence.New("cni.npm-rules", evidence.Code,
-		"Each NetworkPolicy adds to the endpoints of its pods: allowing ACLs of priority 222, one for each peer and port, a blocking one of priority 3000 for each direction, and one of priority 201 that lets the node in; a direction with a rule that admits everything is one allowing ACL alone. Pods without policies have none.",
+		"Each NetworkPolicy adds to the endpoints of its pods: allowing ACLs of priority 222, one for each peer and port, a blocking one of priority 3000 for each direction, and one of priority 201 that lets the node in; a direction with a rule that admits everything gets just one allowing ACL. Pods without policies have no ACLs.",
 		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings", "Azure/azure-container-networking npm/pkg/dataplane/policies/policymanager_windows.go getSettingsFromACL",
 		"Azure/azure-container-networking npm/pkg/controlplane/translation/translatePolicy.go ingressPolicy")
 	_ = evidence.New("cni.npm-refuses", evidence.Code,
-		"On Windows NPM passes over a whole NetworkPolicy, with a warning in its log, that has a named port, except, SCTP, or a selector with NotIn or DoesNotExist; one with a block of IPv6 is not translated either.",
+		"On Windows NPM ignores a whole NetworkPolicy, with a warning in its log, if it has a named port, except, SCTP, or a selector with NotIn or DoesNotExist; one with an IPv6 block is not translated either.",
 		"Azure/azure-container-networking npm/pkg/controlplane/controllers/v2/networkPolicyController.go isUnsupportedWindowsTranslationErr", "Azure/azure-container-networking npm/pkg/controlplane/translation/translatePolicy.go")
 	_ = evidence.New("cni.npm-negative-namespaces", evidence.Code,
-		"Of a namespaceSelector with NotIn or DoesNotExist NPM on Windows refuses the ACL of an ingress rule only; the ACL of an egress rule names the set of those that the selector leaves out.",
+		"For a namespaceSelector with NotIn or DoesNotExist, NPM on Windows refuses only the ACL of an ingress rule; the ACL of an egress rule names the set of namespaces that the selector leaves out.",
 		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings", "Azure/azure-container-networking npm/pkg/controlplane/translation/parseSelector.go parseNSSelector")
 	_ = evidence.New("cni.npm-sets", evidence.Inferred,
-		"NPM has a set of the network for each namespace and label, and an ACL names several that mean what is in all of them; winlab writes one set with those addresses for each peer. A set that no policy needs any more stays.",
+		"NPM has a set of the network for each namespace and label, and an ACL names several that mean what is in all of them; winlab writes one set with those addresses for each peer. A set that is no longer needed stays.",
 		"Azure/azure-container-networking npm/pkg/dataplane/ipsets/ipsetmanager_windows.go")
 	_ = evidence.New("cni.npm-network", evidence.Code,
-		"NPM on Windows works on the HNS network azure, or on Calico's, and on no other.",
+		"NPM on Windows works only on the HNS network azure or on Calico's.",
 		"Azure/azure-container-networking npm/pkg/dataplane/ipsets/ipsetmanager_windows.go getHCnNetwork")
 	_ = evidence.New("cni.npm-build", evidence.Code,
 		"NPM needs sets of the network, which HNS of Windows Server 2019 does not have.",

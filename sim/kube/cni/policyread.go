@@ -28,7 +28,7 @@ func (r *reader) policies(c *Conf, f *field, apiVersion int) {
 		value := item.get("value")
 		switch {
 		case !strings.EqualFold(name, "EndpointPolicy"):
-			r.warnf(item.begin, "the plugin passes over %q; only EndpointPolicy is read", name)
+			r.warnf(item.begin, "the plugin ignores %q; only EndpointPolicy is read", name)
 			continue
 		case value == nil:
 			r.errorf(item.begin, "the policy has no value")
@@ -148,7 +148,7 @@ func (r *reader) policyV1(typ string, v *node) (hns.Policy, bool) {
 		return hns.Policy{}, false
 	}
 	if s := v.get("Settings"); s != nil && fields != nil {
-		r.errorf(s.at, "HNS v1 reads the fields of %s beside Type, not in Settings; move them, or set apiVersion to 2 where the plugin has it", typ)
+		r.errorf(s.at, "HNS v1 reads the fields of %s next to Type, not in Settings; move them, or set apiVersion to 2 if the plugin supports it", typ)
 		return hns.Policy{}, false
 	}
 	if fields != nil {

@@ -14,7 +14,7 @@ type pool struct {
 	from, to netip.Addr
 	gateway  netip.Addr
 	used     map[netip.Addr]string
-	// reserved are addresses that nobody gets, the same ones for the pools of all nodes.
+	// reserved are addresses that are never assigned, the same for the pools of all nodes.
 	reserved map[netip.Addr]bool
 	// nodes are addresses of nodes, where pods have some of the same subnet.
 	nodes   map[netip.Addr]string

@@ -24,10 +24,10 @@ func TestReleases(t *testing.T) {
 		want, domain string
 		warning      string
 	}{
-		{"0.8.5", 2, `SDNRoute 10.97 OutBoundNAT Destinations`, "", "win-bridge 0.8.5 passes over policies"},
-		{"0.9.1", 2, `SDNRoute 10.97 OutBoundNAT Destinations`, "", "win-bridge 0.9.1 passes over policies"},
-		{"1.0.0", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test", "win-bridge 1.0.0 passes over HcnPolicyArgs"},
-		{"", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test", "win-bridge of today passes over HcnPolicyArgs"},
+		{"0.8.5", 2, `SDNRoute 10.97 OutBoundNAT Destinations`, "", "win-bridge 0.8.5 ignores policies"},
+		{"0.9.1", 2, `SDNRoute 10.97 OutBoundNAT Destinations`, "", "win-bridge 0.9.1 ignores policies"},
+		{"1.0.0", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test", "win-bridge 1.0.0 ignores HcnPolicyArgs"},
+		{"", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test", "win-bridge of today ignores HcnPolicyArgs"},
 	} {
 		t.Run(fmt.Sprintf("%s/v%d", tc.release, tc.api), func(t *testing.T) {
 			cf, err := ParseConf("x.conf", fmt.Appendf(nil, bothPolicies, tc.api))
@@ -57,7 +57,7 @@ func TestReleases(t *testing.T) {
 			if strings.Join(got, " ") != tc.want || e.Dns.Domain != tc.domain {
 				t.Errorf("policies %s, domain %q; want %s, %q", got, e.Dns.Domain, tc.want, tc.domain)
 			}
-			if all := strings.Join(p.Warnings(), "\n"); strings.Count(all, "passes over") != 1 || !strings.Contains(all, tc.warning) {
+			if all := strings.Join(p.Warnings(), "\n"); strings.Count(all, "with apiVersion") != 1 || !strings.Contains(all, tc.warning) {
 				t.Errorf("warnings %s; want %s", all, tc.warning)
 			}
 		})

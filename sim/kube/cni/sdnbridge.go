@@ -51,7 +51,7 @@ func (r *reader) handedOn(ipam *field) {
 		return
 	}
 	if f := ipam.val.get("ranges"); f != nil && f.val.kind != '0' && r.text(ipam.val, "subnet") == "" {
-		r.errorf(f.at, "sdnbridge does not hand ranges on to the program that gives addresses, which fails with \"no IP ranges specified\"; write the range as subnet, or set enableDualStack among optionalFlags")
+		r.errorf(f.at, "sdnbridge does not pass ranges to the IPAM program, which fails with \"no IP ranges specified\"; write the range as subnet, or set enableDualStack among optionalFlags")
 	}
 }
 

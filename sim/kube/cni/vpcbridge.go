@@ -25,7 +25,7 @@ type vpcConf struct {
 	// address is the ENI's first address with its prefix length.
 	address netip.Prefix
 	gateway netip.Addr
-	// cidrs are the ranges of the VPC as the file has them, nil when it has none.
+	// cidrs are the ranges of the VPC as the file has them, nil when it does not have any.
 	cidrs       []netip.Prefix
 	serviceCIDR string
 }
@@ -73,7 +73,7 @@ func (r *reader) vpcBridgeConf(c *Conf, n *node) {
 	c.vpc.serviceCIDR = r.text(n, "serviceCIDR")
 	if f := n.get("serviceCIDR"); c.vpc.serviceCIDR != "" {
 		if _, err := netip.ParsePrefix(c.vpc.serviceCIDR); err != nil {
-			r.errorf(f.val.begin, "serviceCIDR is %q, which is not a prefix such as 10.100.0.0/16; the plugin hands it to HNS as it is", c.vpc.serviceCIDR)
+			r.errorf(f.val.begin, "serviceCIDR is %q, which is not a prefix such as 10.100.0.0/16; the plugin passes it to HNS unchanged", c.vpc.serviceCIDR)
 		}
 	}
 	for name, want := range map[string][]string{"bridgeType": {"L2", "L3"}, "interfaceType": {"veth", "tap"}} {
@@ -89,10 +89,10 @@ func newVPCBridge(o Options, b *base) (Plugin, error) {
 	}
 	v := o.Conf.vpc
 	if !v.address.IsValid() {
-		return nil, fmt.Errorf("%s: eniIPAddresses is missing; on Windows the network's subnet and the pods' exceptions follow from the first of them", o.Conf.file)
+		return nil, fmt.Errorf("%s: eniIPAddresses is missing; on Windows the plugin derives the network's subnet and the pods' exceptions from the first address", o.Conf.file)
 	}
 	if !v.address.Addr().Is4() {
-		return nil, fmt.Errorf("%s: eniIPAddresses begins with %s; on Windows the plugin has IPv4 only", o.Conf.file, v.address)
+		return nil, fmt.Errorf("%s: eniIPAddresses begins with %s; on Windows the plugin supports only IPv4", o.Conf.file, v.address)
 	}
 	return &vpcBridge{inSubnet{b}}, nil
 }
@@ -101,7 +101,7 @@ func (v *vpcBridge) NetworkType() hns.NetworkType { return hns.L2Bridge }
 
 // WhyNoIPv6 follows cni.vpc-bridge-one-address.
 func (v *vpcBridge) WhyNoIPv6() (string, *evidence.Fact) {
-	return "on Windows vpc-bridge takes a single IPv4 address for a pod", factVPCOneAddress
+	return "on Windows vpc-bridge accepts a single IPv4 address for a pod", factVPCOneAddress
 }
 
 // network is the name of the HNS network (cni.vpc-bridge-network).
@@ -201,7 +201,7 @@ func (v *vpcBridge) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
 }
 
 var factVPCOneAddress = evidence.New("cni.vpc-bridge-one-address", evidence.Code,
-	"On Windows vpc-bridge refuses an endpoint with more than one address or with one of IPv6.",
+	"On Windows vpc-bridge refuses an endpoint with more than one address or with an IPv6 address.",
 	"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go FindOrCreateEndpoint")
 
 // What this package holds true about vpc-bridge, by the commit be52143 of
@@ -211,7 +211,7 @@ var (
 		"vpc-bridge finds or makes an l2bridge network of the configuration's name, \"br\" and the ENI's MAC address (vpcbr0e1a2b3c4d5f), with the subnet of the ENI's first address.",
 		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go FindOrCreateNetwork")
 	_ = evidence.New("cni.vpc-bridge-network-by-mac", evidence.Inferred,
-		"The network's name is not compared with the adapters of the node, which has one.")
+		"The network's name is not compared with the node's adapters, because a node has only one.")
 	_ = evidence.New("cni.vpc-bridge-nat", evidence.Code,
 		"Each endpoint has an OutBoundNAT policy whose exceptions are vpcCIDRs, or without them the ENI's subnet, and then serviceCIDR.",
 		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go FindOrCreateEndpoint")
@@ -222,7 +222,7 @@ var (
 		"vpc-bridge writes a PortMapping policy with the flag LocalRoutedVip for a hostPort, and does not read its hostIP.",
 		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go FindOrCreateEndpoint", "aws/amazon-vpc-cni-plugins PR 93")
 	_ = evidence.New("cni.vpc-bridge-dns", evidence.Code,
-		"vpc-bridge takes name servers and search names from its own configuration, with the pod's namespace in place of {%namespace%}, and nothing of what the kubelet says.",
+		"vpc-bridge takes name servers and search names from its own configuration, with {%namespace%} replaced by the pod's namespace, and ignores what the kubelet passes.",
 		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/config/kubernetes.go parseKubernetesArgs", "aws/amazon-vpc-cni-plugins plugins/vpc-bridge/plugin/commands.go Add")
 	_ = evidence.New("cni.vpc-bridge-addresses", evidence.Inferred,
 		"The VPC resource controller gives pods secondary addresses of the node's ENI; winlab takes the first free ones after the node's own, at most 30.",

@@ -105,9 +105,9 @@ func (b *bridge) ipams(n *kube.Node, prefix netip.Prefix) []hns.Ipam {
 // WhyNoIPv6 follows cni.win-bridge-one-address.
 func (b *bridge) WhyNoIPv6() (string, *evidence.Fact) {
 	if b.peerRoutes {
-		return "flanneld on Windows takes the IPv4 subnet of its lease only, and win-bridge only the first address that the IPAM gives", factOneAddress
+		return "flanneld on Windows uses only the IPv4 subnet of its lease, and win-bridge only the first address that the IPAM returns", factOneAddress
 	}
-	return "win-bridge takes only the first address that the IPAM gives; sdnbridge and azure-vnet can have both families", factOneAddress
+	return "win-bridge uses only the first address that the IPAM returns; sdnbridge and azure-vnet support both families", factOneAddress
 }
 
 func (b *bridge) routes(c *kube.Cluster, n *kube.Node) []HostRoute {

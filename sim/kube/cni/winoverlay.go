@@ -158,7 +158,7 @@ func (o *overlay) remoteSubnets(c *kube.Cluster, n *kube.Node, nw *hns.Network) 
 
 // WhyNoIPv6 follows cni.win-bridge-one-address.
 func (o *overlay) WhyNoIPv6() (string, *evidence.Fact) {
-	return "win-overlay takes only the first address that the IPAM gives, and refuses one of IPv6 (win-overlay doesn't support IPv6 now)", factOneAddress
+	return "win-overlay uses only the first address that the IPAM returns, and refuses an IPv6 address (win-overlay doesn't support IPv6 now)", factOneAddress
 }
 
 func (o *overlay) pool(n *kube.Node) (*pool, error) {

@@ -29,7 +29,7 @@ type Client struct {
 	OS System
 	// Servers are the name servers, in order.
 	Servers []netip.Addr
-	// Unknown says why nobody knows the servers; it is empty when they are known.
+	// Unknown says why the servers are not known; it is empty when they are.
 	Unknown string
 	// ConnectionSuffix is Windows' connection-specific DNS suffix, where HNS puts an
 	// endpoint's Domain.
@@ -85,11 +85,11 @@ func (c Client) Resolve(tool Tool, name string, ex Exchange) (trace.Lookup, []ne
 		return r.fail(trace.ModelHole, c.Unknown)
 	}
 	if len(c.Servers) == 0 {
-		return r.fail(trace.NameServerSilent, "The machine has no name server configured, so nobody was asked.")
+		return r.fail(trace.NameServerSilent, "The machine has no name server configured, so no query was sent.")
 	}
 	kind := c.kind(tool)
 	if kind == Nslookup {
-		r.ask(c.Servers[:1], dns.TypePTR, candidate{reverse(c.Servers[0]), "nslookup first asks for the name of its server", factNslookupPTR, true})
+		r.ask(c.Servers[:1], dns.TypePTR, candidate{reverse(c.Servers[0]), "nslookup first asks for its server's name", factNslookupPTR, true})
 	}
 	if r.search(kind, c.candidates(kind, name)) {
 		return r.done()
@@ -172,7 +172,7 @@ func (c Client) nslookup(absolute string) []candidate {
 		case len(list) == 0:
 			return []candidate{{absolute, "there is no suffix", factNslookup, true}}
 		case c.answer(questionNslookup) != suffixesUsed:
-			return []candidate{{absolute, "there is no global suffix list, and nslookup reads no other", factNslookup, true}}
+			return []candidate{{absolute, "there is no global suffix list, and nslookup does not read any other", factNslookup, true}}
 		}
 	}
 	if dots(absolute) > 0 {

@@ -23,7 +23,7 @@ type Exchange func(server netip.Addr, query []byte) Reply
 type Reply struct {
 	// Answer are the bytes of the answer, nil when none came.
 	Answer []byte
-	// Path is the path that the query took, nil when nobody recorded it.
+	// Path is the path that the query took, nil when it was not recorded.
 	Path *trace.Path
 	// Forwarded are the questions that the server itself asked on behalf of this one.
 	Forwarded []trace.Query
@@ -69,25 +69,25 @@ const (
 // What the resolvers do. A query that a rule caused cites the rule.
 var (
 	factDotted = evidence.New("dns.windows-dotted-is-qualified", evidence.Stated,
-		"Windows takes a name with a dot for fully qualified: it is asked as it stands and no suffix is added.",
+		"Windows treats a name with a dot as fully qualified: it is asked as written and no suffix is added.",
 		srcK8sIntro, srcSuffix)
 	factMultiLabel = evidence.New("dns.windows-append-to-multi-label", evidence.Stated,
 		"Where the policy AppendToMultiLabelName is on, Windows adds the suffixes to a name with dots after the name as it stands has failed.",
 		srcPolicy, srcWhite)
 	factInterface = evidence.New("dns.windows-interface-suffix", evidence.Stated,
-		"Windows completes a single label with the suffixes of the interface, which is where HNS puts an endpoint's DNSSuffix; a Windows pod has that of its namespace only.",
+		"Windows completes a single label with the suffixes of the interface, which is where HNS puts an endpoint's DNSSuffix; a Windows pod has only that of its namespace.",
 		srcK8sIntro, "containernetworking/plugins#229", "Azure/azure-container-networking#206")
 	factGlobal = evidence.New("dns.windows-global-list", evidence.Stated,
-		"A global suffix search list (Set-DnsClientGlobalSetting) takes the place of the suffixes of the interfaces.",
+		"A global suffix search list (Set-DnsClientGlobalSetting) replaces the suffixes of the interfaces.",
 		srcList, srcSuffix)
 	factSingle = evidence.New("dns.windows-no-bare-label", evidence.Stated,
 		"The Windows DNS client does not ask a name server for a single label without a suffix (AllowUnqualifiedQuery is 0).",
 		"Windows 2000 registry reference, AllowUnqualifiedQuery")
 	factNslookup = evidence.NewParam("nslookup-interface-suffixes", "dns.nslookup-interface-suffixes", evidence.Stated,
-		"Without a global suffix search list, nslookup in Windows containers was seen to ask a name as it stands and to ignore the suffixes of the interface; on other Windows machines it was seen to add them, also to names with dots.",
+		"Without a global suffix search list, nslookup in Windows containers was observed to ask a name as written and to ignore the suffixes of the interface; on other Windows machines it was observed to add them, even to names with dots.",
 		"Azure/azure-container-networking#363", "containernetworking/plugins#229", srcSuffix, "isc.sans.edu diary 2024-05, D. Stevens: nslookup's debug options (DNS suffixes)")
 	questionNslookup = evidence.NewQuestion("nslookup-interface-suffixes", factNslookup,
-		evidence.Answer{Value: "ignored", Means: "nslookup reads the global suffix list only"},
+		evidence.Answer{Value: "ignored", Means: "nslookup reads only the global suffix list"},
 		evidence.Answer{Value: suffixesUsed, Means: "nslookup adds the suffixes of the interface"})
 	factNslookupDotted = evidence.New("dns.nslookup-completes-dotted", evidence.Stated,
 		"nslookup also completes names with dots, as long as they do not end with one, where it adds suffixes at all.",
@@ -101,7 +101,7 @@ var (
 		"Resolve-DnsName and nslookup ask for the PTR record when they are given an address.",
 		"Microsoft command reference, nslookup")
 	factTrailingDot = evidence.New("dns.trailing-dot", evidence.Stated,
-		"A name that ends with a dot is absolute: every resolver asks it as it stands and no other.",
+		"A name that ends with a dot is absolute: every resolver asks it as written and asks nothing else.",
 		"RFC 1034 section 3.1", srcNslookup)
 	factLinuxFirst = evidence.New("dns.linux-search-first", evidence.Code,
 		"On Linux a name with fewer dots than ndots is tried with every suffix of the search list first, as it stands last.",
@@ -110,19 +110,19 @@ var (
 		"On Linux a name with at least ndots dots is tried as it stands first, then with the suffixes of the search list.",
 		srcGlibc+", __res_context_search")
 	factServers = evidence.New("dns.next-server", evidence.Inferred,
-		"A server that does not answer, or answers with a failure of its own, is left for the next one; each is asked once, as repeats change nothing in a model without loss.")
+		"If a server does not answer, or reports a failure, the next one is asked; each is asked once, because repeating a query changes nothing in a model without loss.")
 	factNextAfterFailure = evidence.NewParam("windows-dns-server-failure", "dns.windows-next-server-after-failure", evidence.Stated,
 		"Whether Windows asks the next server after one has answered SERVFAIL is not consistent.",
 		"moby/moby libnetwork/network_windows.go addEpToResolver", "moby/moby#46792")
 	questionNextServer = evidence.NewQuestion("windows-dns-server-failure", factNextAfterFailure,
 		evidence.Answer{Value: "next-server", Means: "Windows asks the next name server after one that failed"},
-		evidence.Answer{Value: failureEnds, Means: "Windows asks no other name server after one that failed"})
+		evidence.Answer{Value: failureEnds, Means: "Windows does not ask another name server after one that failed"})
 	factSuffixAfterFailure = evidence.NewParam("windows-dns-suffix-failure", "dns.windows-next-suffix-after-failure", evidence.Unknown,
-		"Whether Windows goes on to the next suffix after SERVFAIL or REFUSED is not published; only a negative answer is named as what leads there.",
+		"Whether Windows goes on to the next suffix after SERVFAIL or REFUSED is not published; sources name only a negative answer as the trigger.",
 		srcWhite)
 	questionNextSuffix = evidence.NewQuestion("windows-dns-suffix-failure", factSuffixAfterFailure,
 		evidence.Answer{Value: "next-suffix", Means: "Windows tries the next suffix after a failure of the server"},
-		evidence.Answer{Value: failureEnds, Means: "Windows tries no other suffix after a failure of the server"})
+		evidence.Answer{Value: failureEnds, Means: "Windows does not try another suffix after a failure of the server"})
 	factConnection = evidence.New("dns.windows-connection-suffix-first", evidence.Stated,
 		"The connection-specific suffix, which is where HNS puts an endpoint's Domain (DNSDomain in HNS v1), is tried before the suffixes of the interface's search list.",
 		"microsoft/hcsshim#1047", "microsoft/Windows-Containers#59 (ipconfig shows it first in the search list)", "Windows policy DNSClient.admx, DNS_UseDomainNameDevolution")
@@ -130,7 +130,7 @@ var (
 		"Where an endpoint has several suffixes and no Domain, one node showed the last of them as the connection-specific suffix, first in its search list; whether that is so on every build is not known. They are tried as they were given.",
 		"microsoft/Windows-Containers#59")
 	_ = evidence.New("dns.default-servers", evidence.Stated,
-		"HNS gives an endpoint for which nobody named a server the name servers of the node.",
+		"HNS gives an endpoint without configured name servers those of the node.",
 		"microsoft/hcsshim#2369", "microsoft/hcsshim#1940")
 	_ = evidence.New("dns.docker-gateway", evidence.Code,
 		"With EnableInternalDNS, which Docker sets on nat networks, a container's first name server is the gateway of its network, where dockerd listens and asks the endpoint's other servers for what it does not know.",
@@ -160,10 +160,10 @@ var (
 	_ = evidence.New("dns.outside-is-the-lab", evidence.Inferred,
 		"A name outside of the cluster domain exists only if the lab lists it, for the cluster DNS or for a host that is a name server; the name servers of the world are not modelled.")
 	factForward = evidence.New("dns.forward-longest-zone", evidence.Code,
-		"CoreDNS asks the servers of the longest forwarded zone that a name is in, and only for names that neither its own domain nor its hosts have; a REFUSED, SERVFAIL or NXDOMAIN of theirs is handed on as it is.",
+		"CoreDNS asks the servers of the longest forwarded zone that a name is in, and only for names that neither its own domain nor its hosts have; it passes on their REFUSED, SERVFAIL or NXDOMAIN unchanged.",
 		"coredns/coredns plugin/forward/forward.go ServeDNS", "coredns/coredns plugin.cfg (order: hosts, kubernetes, forward)", "coredns/coredns plugin/hosts/README.md, fallthrough")
 	_ = evidence.New("dns.forward-servfail", evidence.Code,
-		"A server that does not answer within 2 seconds is left for the next one; when none answers, the client gets SERVFAIL.",
+		"If a server does not answer within 2 seconds, the next one is asked; when none answers, the client gets SERVFAIL.",
 		"coredns/coredns plugin/forward/forward.go ServeDNS", "coredns/coredns plugin/forward/README.md, read_timeout")
 	_ = evidence.New("dns.forward-order", evidence.Inferred,
 		"Servers of a forwarded zone are asked in the order of the lab; CoreDNS's own choice is random, which changes an outcome only where they know different names.",

@@ -15,7 +15,7 @@ func TestASilentServerSaysWhy(t *testing.T) {
 	paths := map[netip.Addr]*trace.Path{
 		a: {Verdict: trace.Dropped, Reason: trace.NoLoadBalancer, Cause: "No load balancer: kube-proxy is down.", Summary: "No load balancer: kube-proxy is down. The packet ended elsewhere."},
 		b: {Verdict: trace.Dropped, Reason: trace.NoLoadBalancer, Cause: "No load balancer: kube-proxy is down."},
-		c: {Verdict: trace.NoReply, Reason: trace.NoWayBack, Summary: "The reply has no way back."},
+		c: {Verdict: trace.NoReply, Reason: trace.NoWayBack, Summary: "The reply has no route back."},
 	}
 	cl := windowsPod()
 	cl.Servers = []netip.Addr{a, b, c}
@@ -25,7 +25,7 @@ func TestASilentServerSaysWhy(t *testing.T) {
 	}
 	for _, w := range []string{
 		" The question to 10.96.0.10 and 10.96.0.11: No load balancer: kube-proxy is down.",
-		" The question to 10.96.0.12: The reply has no way back.",
+		" The question to 10.96.0.12: The reply has no route back.",
 	} {
 		if strings.Count(look.Summary, w) != 1 {
 			t.Errorf("%q says not once %q", look.Summary, w)

@@ -11,7 +11,7 @@ import (
 )
 
 // Answer is what a name server outside of the cluster says of one name: exactly one of
-// an address, the name that it is an alias of, and a code that is no success.
+// an address, the name that it is an alias of, and a code other than success.
 type Answer struct {
 	Addr  netip.Addr
 	Alias string

@@ -92,7 +92,7 @@ func TestSearch(t *testing.T) {
 		{"nslookup goes on when its server has no name", global, Nslookup, with(ptr, ""), []string{ptr, first, second, third, "web."}, trace.NameNotFound, "NXDOMAIN"},
 		{"nslookup's words", global, Nslookup, with(first, ""), []string{ptr, first}, trace.NameServerSilent, `nslookup prints "DNS request timed out".`},
 		{"nslookup without a list", windowsPod(), Nslookup, no, []string{ptr, "web."}, trace.NameNotCompleted,
-			"web was asked as it stands: NXDOMAIN. nslookup reads the global suffix list, and that is empty"},
+			"web was asked as written: NXDOMAIN. nslookup reads only the global suffix list, which is empty"},
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			look, addrs := c.client.Resolve(c.tool, "web", c.server.exchange(t))
@@ -124,7 +124,7 @@ func TestDottedNames(t *testing.T) {
 		asked  string
 		says   string
 	}{
-		{"Windows", windowsPodWithGlobalList(), Ping, "A db.other.", "db.other has a dot, so it was asked as it stands: NXDOMAIN. No suffix was added."},
+		{"Windows", windowsPodWithGlobalList(), Ping, "A db.other.", "db.other has a dot, so it was asked as written: NXDOMAIN. No suffix was added."},
 		{"the policy", multi, Ping, "A db.other.; A db.other.default.svc.cluster.local.; A db.other.svc.cluster.local.", ""},
 		{"the policy is not nslookup's", multi, Nslookup, "PTR 10.0.96.10.in-addr.arpa.; A db.other.default.svc.cluster.local.; A db.other.svc.cluster.local.", ""},
 	} {

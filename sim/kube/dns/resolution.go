@@ -136,7 +136,7 @@ const (
 	timedOut missed = iota // nothing came back
 	refused                // the machine refused: no program listens there
 	strayed                // an answer came back, from elsewhere or to another question
-	garbled                // an answer came back that is none
+	garbled                // what came back is not a valid answer
 	unknown                // what happens to the question is not modelled
 )
 
@@ -241,7 +241,7 @@ func records(m *dns.Msg) []string {
 func (r *resolution) address(a netip.Addr) (trace.Lookup, []netip.Addr) {
 	if k := r.c.kind(r.tool); k == Linux || k == Ping {
 		r.addrs = []netip.Addr{a}
-		r.look.Summary = "It is an address already, so nobody was asked."
+		r.look.Summary = "It is already an address, so no query was sent."
 		return r.done()
 	}
 	msg := r.ask(r.c.Servers, dns.TypePTR, candidate{reverse(a), "an address was given: its name is asked for", factReverse, true})
@@ -296,13 +296,13 @@ func (r *resolution) failed(name string) (trace.Lookup, []netip.Addr) {
 		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s is a single label, no suffix is configured, and Windows asks no server for a bare label (%s).", name, factSingle.ID))
 	case kind != Linux && !dns.IsFqdn(name) && slices.Contains(r.rcodes, "NXDOMAIN") && r.bareOnly(absolute) && !r.complete(absolute):
 		if dots(absolute) > 0 {
-			return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s has a dot, so it was asked as it stands: %s. No suffix was added.", name, answers))
+			return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s has a dot, so it was asked as written: %s. No suffix was added.", name, answers))
 		}
-		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s was asked as it stands: %s. %s reads the global suffix list, and that is empty; Resolve-DnsName uses the suffix of the interface.", name, answers, r.tool))
+		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s was asked as written: %s. %s reads only the global suffix list, which is empty; Resolve-DnsName uses the suffix of the interface.", name, answers, r.tool))
 	}
 	switch {
 	case r.alias != "":
-		return r.fail(trace.AliasDangling, fmt.Sprintf("%s is an alias of %s, and there is no address for that name.", name, r.alias))
+		return r.fail(trace.AliasDangling, fmt.Sprintf("%s is an alias of %s, but that name has no address.", name, r.alias))
 	case slices.ContainsFunc(r.rcodes, failure) && !r.nodata:
 		return r.fail(trace.NameServerFailed, fmt.Sprintf("Every name that was tried failed: %s. %s", answers, r.behind()))
 	}
@@ -315,12 +315,12 @@ func (r *resolution) behind() string {
 		switch {
 		case q.From == "":
 		case q.RCode == "":
-			return strings.TrimSpace(fmt.Sprintf("The name server %s asked %s, and no answer came. %s", q.From, q.Server, whyLost(q)))
+			return strings.TrimSpace(fmt.Sprintf("The name server %s asked %s and got no answer. %s", q.From, q.Server, whyLost(q)))
 		case failure(q.RCode) && q.RCode != "NOERROR":
-			return fmt.Sprintf("The name server %s handed on what %s answered.", q.From, q.Server)
+			return fmt.Sprintf("The name server %s passed on the answer of %s.", q.From, q.Server)
 		}
 	}
-	return "A failure of the server says nothing about the name."
+	return "A server failure says nothing about the name."
 }
 
 // unanswered says what became of questions without an answer.
@@ -338,7 +338,7 @@ func (r *resolution) unanswered(kind Tool) (trace.Lookup, []netip.Addr) {
 		r.look.Verdict = trace.Unknown
 		return r.fail(trace.ModelHole, "A program answered on port 53, and the lab does not say which names it knows: give the host its records.")
 	case strayed:
-		return r.fail(trace.NameReplyStrayed, "An answer arrived, but not from the server that was asked or not to this question, so the resolver did not take it; see the path of the query.")
+		return r.fail(trace.NameReplyStrayed, "An answer arrived, but not from the server that was asked or not to this question, so the resolver ignored it; see the query's path.")
 	case refused:
 		return r.fail(trace.NameServerRefused, "The question was refused: no program answers on port 53 of the name server."+r.lost())
 	}

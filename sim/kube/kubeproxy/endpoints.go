@@ -116,7 +116,7 @@ func (p *proxier) remoteEndpoint(s *portState, b *backend, k *known, r *Report) 
 	if p.network.Is(hns.Overlay) {
 		if pa = p.remoteSubnetPA(b.addr); !pa.IsValid() {
 			pa = p.nodeIP
-			entry.why = "no remote subnet holds it: assuming it is a public address, the provider address is this node's"
+			entry.why = "no remote subnet contains it: kube-proxy assumes a public address and uses this node's provider address"
 		}
 	}
 	o := &trace.Origin{What: fmt.Sprintf("kube-proxy's remote endpoint for backend %s of %s", b.addr, s.svc.Key())}
@@ -197,7 +197,7 @@ func (p *proxier) deleteStale(e *hns.Endpoint, r *Report) {
 		return
 	}
 	entry := Entry{role: roleBackend, object: addressOf(e), id: e.ID, what: deleted, fact: factStale,
-		why: "it is the endpoint of a pod on this node, and kube-proxy takes it for the stale remote endpoint with this address"}
+		why: "it is the endpoint of a pod on this node, but kube-proxy mistakes it for the stale remote endpoint with this address"}
 	if err := p.hns.DeleteEndpoint(e.ID); err != nil {
 		entry.what, entry.err = failed, err
 	}

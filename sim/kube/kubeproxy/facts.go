@@ -14,7 +14,7 @@ var (
 		"The source of these patches was read: 1.14.0, 1.14.10, 1.15.12, 1.16.15, 1.17.17, 1.18.20, 1.19.16, 1.20.15, 1.21.5, .8 and .14, 1.22.5, .6, .11 and .17, 1.23.0, .1, .8 and .17, 1.24.2, .6, .9, .10 and .17, 1.25.4 and .16, 1.26.0, .1, .2 and .15, 1.27.16, 1.28.15, 1.29.6 and .15, 1.30.4 and .14, 1.31.0, .8, .9 and .14, 1.32.0, .9 and .13, 1.33.0, .1, .5, .7 and .13, 1.34.2, .3, .4, .7 and .9, 1.35.0, .4, .6 and .8, 1.36.0, .3 and .4, 1.37.0 and .2. In which patch a fix landed in between, the changelogs say; where they do not, a trace says that the patch was not read.",
 		srcProxier, srcHNS, srcHNSv2, "kubernetes/kubernetes CHANGELOG/CHANGELOG-1.21.md to CHANGELOG-1.37.md")
 	_ = evidence.New("kubeproxy.order", evidence.Inferred,
-		"kube-proxy works through Services in random order; winlab takes them in the order that they are given in.")
+		"kube-proxy processes Services in random order; winlab processes them in the given order.")
 	_ = evidence.New("kubeproxy.start-deletes-load-balancers", evidence.Code,
 		"At start kube-proxy deletes every load balancer of the node's HNS.",
 		srcProxier+" (CleanupLeftovers, newProxierInternal)")
@@ -74,7 +74,7 @@ var (
 		"Services with one load balancer address and one health check port want one load balancer for the health check. Versions that recognise load balancers of earlier syncs let the second Service take the first one's for its own: when either goes or changes, it is deleted, and the other is without until it changes itself. In the others (kubeproxy.id-case) HNS refuses the second.",
 		srcProxier+" (syncProxyRules, deleteLoadBalancerPolicy)", srcHNS+" (getLoadBalancer)")
 	factAffinity = evidence.New("kubeproxy.session-affinity", evidence.Code,
-		"sessionAffinity ClientIP becomes DistributionType SourceIP (from 1.19); its timeout is not passed on. kube-proxy sends it to builds that ignore it, too.",
+		"sessionAffinity ClientIP becomes DistributionType SourceIP (from 1.19); its timeout is not passed on. kube-proxy also sends it to builds that ignore it.",
 		srcProxier+" (syncProxyRules)", srcHNS)
 	factEmpty = evidence.New("kubeproxy.no-endpoints", evidence.Code,
 		"A Service without usable backends gets no load balancer; from 1.24.10, 1.25.6 and 1.26.1 the ones it has are deleted, unless winProxyOptimization is disabled.",

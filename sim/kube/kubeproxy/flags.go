@@ -76,7 +76,7 @@ var flags = []flag{
 	}},
 	{name: "proxy-mode", since: 14, example: "--proxy-mode=kernelspace", set: func(p *flagParser, s string) error {
 		if Mode(s) != p.c.Mode {
-			return fmt.Errorf("the mode is %s; write %s there, or leave the flag out", p.c.Mode, s)
+			return fmt.Errorf("the mode is %s; write %s, or leave the flag out", p.c.Mode, s)
 		}
 		return nil
 	}},
@@ -114,7 +114,7 @@ func (p *flagParser) gates(s string) error {
 		case !known:
 			// Other gates do not concern the data plane of Windows.
 		case !g.knownIn(p.v):
-			errs = append(errs, fmt.Errorf("kube-proxy %s has no gate %s", p.v, name))
+			errs = append(errs, fmt.Errorf("kube-proxy %s does not have the gate %s", p.v, name))
 			continue
 		case g.lockedIn(p.v) && on != g.onIn(p.v):
 			errs = append(errs, fmt.Errorf("kube-proxy %s has the gate %s always on: leave it out", p.v, name))
@@ -140,7 +140,7 @@ func ParseFlags(mode Mode, args []string, v kube.Version) (Config, error) {
 		errs = append(errs, p.next())
 	}
 	if p.c.EnableDSR && mode == ModeKernelspace && !p.c.enabled(gateWinDSR, v) {
-		errs = append(errs, fmt.Errorf("--enable-dsr: kube-proxy %s does not start with it while the gate WinDSR is off; add --feature-gates=WinDSR=true", v))
+		errs = append(errs, fmt.Errorf("--enable-dsr: kube-proxy %s does not start with this flag while the gate WinDSR is off; add --feature-gates=WinDSR=true", v))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Config{}, err
@@ -212,12 +212,12 @@ func (p *flagParser) lookup(arg, name string) (flag, error) {
 	case i < 0:
 		return flag{}, unknownFlag(arg, name)
 	case p.v.Minor < flags[i].since:
-		return flag{}, fmt.Errorf("%s: kube-proxy %s has no such flag; it came with 1.%d", arg, p.v, flags[i].since)
+		return flag{}, fmt.Errorf("%s: kube-proxy %s does not have this flag; 1.%d introduced it", arg, p.v, flags[i].since)
 	}
 	return flags[i], nil
 }
 
-// value is the value of a flag that has none in its own argument.
+// value is the value of a flag whose own argument does not contain it.
 func (p *flagParser) value(arg string, f flag) (string, error) {
 	switch {
 	case f.boolean:
@@ -282,7 +282,7 @@ func unknownFlag(arg, name string) error {
 	for _, f := range flags {
 		if rest, ok := strings.CutPrefix(plain, f.name); ok && len(f.name) > 1 {
 			if f.example != "" {
-				return fmt.Errorf("%s: %q is glued to the flag --%s; write %s", arg, strings.TrimPrefix(rest, "-"), f.name, f.usage())
+				return fmt.Errorf("%s: %q is attached to the flag --%s; write %s", arg, strings.TrimPrefix(rest, "-"), f.name, f.usage())
 			}
 		}
 	}

@@ -26,15 +26,15 @@ func TestParseFlags(t *testing.T) {
 		{"harmless flags", "kernelspace", []string{"--v=6", "--kubeconfig=c:/k/config", "--cluster-cidr=10.244.0.0/16"}, v20, "kernelspace", nil},
 		{"DSR without its gate", "kernelspace", []string{"--enable-dsr=true"}, v20, "", []string{"add --feature-gates=WinDSR=true"}},
 		{"all mistakes at once", "kernelspace", []string{"--enable-dsrtrue", "--sourcevip=1.2.3.4", "-source-vip=1.2.3.4", "--source-vip=x", "enable", "--nonsense=1", "--config=a.yaml"}, v20, "",
-			[]string{`"true" is glued to the flag --enable-dsr; write --enable-dsr=true`, "no flag --sourcevip; write --source-vip=", "write --source-vip=1.2.3.4", `"x" is not an address`, `"enable" is not a flag`, "--nonsense", "does not read kube-proxy's configuration file"}},
+			[]string{`"true" is attached to the flag --enable-dsr; write --enable-dsr=true`, "no flag --sourcevip; write --source-vip=", "write --source-vip=1.2.3.4", `"x" is not an address`, `"enable" is not a flag`, "--nonsense", "does not read kube-proxy's configuration file"}},
 		{"two flags in one", "kernelspace", []string{"--enable-dsr=true--source-vip=10.244.1.3", "--network-name=cbr0 --v=4"}, v20, "",
 			[]string{`write "--enable-dsr=true" and "--source-vip=10.244.1.3"`, `write "--network-name=cbr0" and "--v=4"`}},
 		{"gates", "kernelspace", []string{"--feature-gates=WinDSR,WinOverlay=maybe,ProxyTerminatingEndpoints=true"}, v20, "",
-			[]string{"WinDSR=true", "WinOverlay=true", "has no gate ProxyTerminatingEndpoints"}},
+			[]string{"WinDSR=true", "WinOverlay=true", "does not have the gate ProxyTerminatingEndpoints"}},
 		{"no gates in a list of gates", "kernelspace", []string{"--feature-gates=WinDSR=true, ,,WinOverlay=true,", "--enable-dsr"}, v20, "kernelspace, DSR", nil},
 		{"lists of gates add up", "kernelspace", []string{"--feature-gates=WinOverlay=false", "--feature-gates=WinDSR=true", "--enable-dsr"}, v20, "kernelspace, DSR", nil},
 		{"a gate of other parts, and one that is always on", "kernelspace", []string{"--feature-gates=WinDSR=true,TopologyAwareHints=true", "--enable-dsr"}, v36, "kernelspace, DSR", nil},
-		{"each mistake in a list of gates", "kernelspace", []string{"--feature-gates=WinDSR,ProxyTerminatingEndpoints=true,WinOverlay=x"}, v20, "", []string{`"WinDSR": write the gate as WinDSR=true`, "has no gate ProxyTerminatingEndpoints", `"WinOverlay=x": write the gate as WinOverlay=true`}},
+		{"each mistake in a list of gates", "kernelspace", []string{"--feature-gates=WinDSR,ProxyTerminatingEndpoints=true,WinOverlay=x"}, v20, "", []string{`"WinDSR": write the gate as WinDSR=true`, "does not have the gate ProxyTerminatingEndpoints", `"WinOverlay=x": write the gate as WinOverlay=true`}},
 		{"health checks", "kernelspace", []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=x", "--healthz-bind-address=0.0.0.0:10300"}, v36, "kernelspace, health check VIP", nil},
 		{"no port", "kernelspace", []string{"--healthz-bind-address=0.0.0.0:0", "--hostname-override= "}, v36, "", []string{"is not an address and port", "the name is empty"}},
 		{"no value", "kernelspace", []string{"--source-vip", "--network-name"}, v36, "", []string{"--source-vip: the value is missing; write --source-vip=10.244.1.3", "--network-name: the value is missing"}},
@@ -52,7 +52,7 @@ func TestParseFlags(t *testing.T) {
 		{"no such flag", "kernelspace", []string{"--nonsense=1", "--x"}, v36, "", []string{"no flag --nonsense, or winlab does not know it; it knows --enable-dsr, --feature-gates, --source-vip, --network-name, --hostname-override, --forward-healthcheck-vip, --root-hnsendpoint-name, --healthz-bind-address, --proxy-mode", "no flag --x"}},
 		{"a flag that looks like another", "kernelspace", []string{"--vx=1", "--logtostderrtrue"}, v36, "", []string{"no flag --vx, or winlab", "no flag --logtostderrtrue, or winlab"}},
 		{"locked gate", "kernelspace", []string{"--feature-gates=WinDSR=false"}, v36, "", []string{"always on"}},
-		{"too early", "kernelspace", []string{"--forward-healthcheck-vip=true"}, v20, "", []string{"it came with 1.24"}},
+		{"too early", "kernelspace", []string{"--forward-healthcheck-vip=true"}, v20, "", []string{"1.24 introduced it"}},
 		{"twice", "kernelspace", []string{"--network-name=a", "--network-name=b"}, v20, "", []string{"given twice"}},
 		{"mode", "ipvs", nil, v20, "", []string{"write one of kernelspace, userspace, none"}},
 		{"mode flag", "kernelspace", []string{"--proxy-mode=userspace"}, v20, "", []string{"the mode is kernelspace"}},
@@ -113,7 +113,7 @@ func TestFlagsByVersion(t *testing.T) {
 			}
 			for _, minor := range []int{since - 1, since} {
 				_, err := ParseFlags(ModeUserspace, []string{"--" + name + "=" + value}, kube.Minor(minor))
-				if early := minor < since; early != (err != nil) || early && !strings.Contains(err.Error(), "has no such flag; it came with 1."+strconv.Itoa(since)) {
+				if early := minor < since; early != (err != nil) || early && !strings.Contains(err.Error(), "does not have this flag; 1."+strconv.Itoa(since)) {
 					t.Errorf("--%s in 1.%d: %v", name, minor, err)
 				}
 			}

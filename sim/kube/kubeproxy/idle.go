@@ -11,12 +11,12 @@ var idleFlags = map[string]struct {
 	why  string
 	tell bool
 }{
-	"bind-address":             {"kube-proxy on Windows listens on no Service's behalf in kernelspace mode", true},
+	"bind-address":             {"kube-proxy on Windows does not listen for Services in kernelspace mode", true},
 	"cluster-cidr":             {"kube-proxy on Windows does not read it; that of Linux nodes is given the cluster's prefix", true},
 	"masquerade-all":           {"kube-proxy on Windows does not read it; that of Linux nodes runs with its default", true},
-	"config-sync-period":       {"when kube-proxy looks again is not simulated: it has seen everything", true},
-	"iptables-min-sync-period": {"kube-proxy on Windows has no iptables; when it syncs is not simulated", true},
-	"iptables-sync-period":     {"kube-proxy on Windows has no iptables; when it syncs is not simulated", true},
+	"config-sync-period":       {"when kube-proxy resyncs is not simulated: it always sees everything", true},
+	"iptables-min-sync-period": {"kube-proxy on Windows does not use iptables; when it syncs is not simulated", true},
+	"iptables-sync-period":     {"kube-proxy on Windows does not use iptables; when it syncs is not simulated", true},
 	"kubeconfig":               {"how it reaches the API server", false}, "metrics-bind-address": {"numbers for people", false}, "profiling": {"numbers for people", false},
 	"v": {"logs", false}, "logtostderr": {"logs", false}, "alsologtostderr": {"logs", false}, "log-dir": {"logs", false}, "log-file": {"logs", false},
 	"windows-service": {"how the program is started", false},

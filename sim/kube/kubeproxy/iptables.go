@@ -34,9 +34,9 @@ var (
 		"A Service without backends is rejected by the filter table; winlab drops the packet with the reason no-backend.",
 		srcIptables)
 	_ = evidence.New("kubeproxy.iptables-session-affinity", evidence.Code,
-		"A connection gets a backend at random (the statistic module); with sessionAffinity ClientIP all connections of one client address get the backend of its first one, for a time (the recent module). A trace of one connection shows every backend; several connections are spread by a hash in the place of chance.", srcIptables)
+		"A connection gets a backend at random (the statistic module); with sessionAffinity ClientIP all connections of one client address get the backend of its first one, for a time (the recent module). A trace of one connection shows every backend; several connections are spread by a hash instead of at random.", srcIptables)
 	_ = evidence.New("kubeproxy.conntrack-timeouts", evidence.Code,
-		"kube-proxy on Linux sets two times of the kernel when it starts, and nothing sets them back: an established connection is idle for 24 h (--conntrack-tcp-timeout-established), one that an end has closed for 1 h (--conntrack-tcp-timeout-close-wait, from 1.5 on).",
+		"kube-proxy on Linux sets two kernel timeouts when it starts, and nothing resets them: an established connection is idle for 24 h (--conntrack-tcp-timeout-established), one that an end has closed for 1 h (--conntrack-tcp-timeout-close-wait, from 1.5 on).",
 		"kubernetes/kubernetes PR 35919", "kubernetes/kubernetes cmd/kube-proxy/app/server_linux.go setupConntrack", "kubernetes/kubernetes pkg/proxy/apis/config/v1alpha1/defaults.go SetDefaults_KubeProxyConfiguration")
 	_ = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
 		"The mark of KUBE-SEP-... for a pod that reaches itself is set before the backend is known here, so winlab translates the source in POSTROUTING when source and destination are one pod.")

@@ -152,7 +152,7 @@ func (k *Kernelspace) findNetwork() (*hns.Network, error) {
 	case 0:
 		return nil, fmt.Errorf("no HNS network that carries containers of a cluster; there are %s", k.networkNames(nil))
 	}
-	return nil, fmt.Errorf("several HNS networks (%s): write which one as --network-name", k.networkNames(fit))
+	return nil, fmt.Errorf("several HNS networks (%s): choose one with --network-name", k.networkNames(fit))
 }
 
 func (k *Kernelspace) networkNames(keep func(*hns.Network) bool) string {
@@ -226,7 +226,7 @@ func (k *Kernelspace) refreshNetwork(r *Report) (done bool, err error) {
 		return true, fmt.Errorf("kube-proxy on %s: the HNS network %s is gone", k.node.Name, k.network.Name)
 	}
 	r.add(Entry{role: roleNetwork, object: n.Name, id: n.ID, what: skipped,
-		why: "the network has another id than before: everything is forgotten and programmed at the next sync", fact: factNetworkChanged})
+		why: "the network has a new id: kube-proxy forgets everything and programs it at the next sync", fact: factNetworkChanged})
 	k.network = n
 	return true, nil
 }

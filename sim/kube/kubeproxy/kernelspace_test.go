@@ -473,7 +473,7 @@ func TestWhichNetwork(t *testing.T) {
 	}{
 		{"the only one", nil, "", "cbr0"},
 		{"beside Docker's", func(l *lab) { add(l, "nat", hns.NAT, "172.20.0.0/16") }, "", "cbr0"},
-		{"one of two", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "", "several HNS networks (cbr0, other): write which one as --network-name"},
+		{"one of two", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "", "several HNS networks (cbr0, other): choose one with --network-name"},
 		{"the one of two that it is told", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "other", "other"},
 		{"one that is not there", nil, "cbr1", `no HNS network "cbr1" (--network-name); there are cbr0`},
 		{"none", func(l *lab) { l.drop() }, "", "no HNS network that carries containers of a cluster; there are none"},

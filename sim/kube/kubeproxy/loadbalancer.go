@@ -196,7 +196,7 @@ func (p *proxier) createOrReplace(s *portState, w *wanted, l listed, r *Report) 
 	if owner == nil {
 		owner = s
 	}
-	why := "HNS says that the frontend is taken, and this load balancer has it"
+	why := "HNS says that the frontend is taken, and this load balancer uses it"
 	if owner.svc.Key() != s.svc.Key() {
 		why = "it is made for " + s.svc.Key() + " instead, which wants the same frontend"
 	}
@@ -302,7 +302,7 @@ func (p *proxier) reuse(s *portState, w *wanted, id *string, found string, entry
 		entry.why = "kube-proxy found it in its list from the start of this sync, but has deleted it since: it is missing until the next change"
 	case len(lb.FrontendVIPs) > 0 && !w.vip.IsValid():
 		entry.what, entry.fact = failed, factWildcardVIP
-		entry.why = fmt.Sprintf("kube-proxy takes the load balancer of %s for it, because ports and number of backends are the same", lbName(lb))
+		entry.why = fmt.Sprintf("kube-proxy mistakes the load balancer of %s for it, because ports and number of backends are the same", lbName(lb))
 	case *id == found:
 		entry.what = kept
 	default:

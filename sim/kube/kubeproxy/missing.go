@@ -59,13 +59,13 @@ func (e *Entry) missing(node string, svc *kube.Service, external bool) string {
 	local := noneLocal(node, svc, external)
 	switch {
 	case e.what == failed && e.err != nil && local != "" && e.fact == factEmptyLocal:
-		return fmt.Sprintf("%s: kube-proxy asked for one without backends, and HNS refused: %v", local, e.err)
+		return fmt.Sprintf("%s: kube-proxy asked for one without backends, but HNS refused: %v", local, e.err)
 	case e.what == failed && e.err != nil:
-		return fmt.Sprintf("kube-proxy asked for %s and HNS refused: %v", e.object, e.err)
+		return fmt.Sprintf("kube-proxy asked for %s, but HNS refused: %v", e.object, e.err)
 	case e.what == skipped && local != "":
 		return local
 	case e.what == skipped && svc.ExternalLocal && !onNode(node, svc):
-		return "externalTrafficPolicy is Local and no pod of the Service is on " + node + ", which this kube-proxy takes for a Service whose backends all terminate"
+		return "externalTrafficPolicy is Local and no pod of the Service is on " + node + ", which this kube-proxy mistakes for a Service whose backends all terminate"
 	case e.what == failed, e.what == skipped, e.what == deleted:
 		return e.why
 	}

@@ -59,7 +59,7 @@ func TestMissing(t *testing.T) {
 		{"node port made", 30, nil, "", "made"},
 		{"an address that is not the Service's", 30, nil, "10.96.0.99", ""},
 		{"refused", 20, many, "10.96.0.10",
-			"kube-proxy asked for 10.96.0.10:80/TCP and HNS refused: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (65, at most 64)"},
+			"kube-proxy asked for 10.96.0.10:80/TCP, but HNS refused: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (65, at most 64)"},
 		{"given up", 20, many, "",
 			"kube-proxy gave up on this port of the Service before it came to node:30080/TCP: ClusterIP 10.96.0.10:80/TCP failed: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (65, at most 64)"},
 		{"no endpoints", 30, func(s *kube.Service) { set(s) }, "10.96.0.10", "the Service has no endpoints: no pod is behind it"},
@@ -76,13 +76,13 @@ func TestMissing(t *testing.T) {
 		{"external Local, cluster IP", 30, func(s *kube.Service) { s.ExternalLocal = true }, "10.96.0.10", "made"},
 		{"external Local and ignored", 19, func(s *kube.Service) { s.ExternalLocal = true }, "", "made"},
 		{"external Local, asked for without backends", 20, func(s *kube.Service) { s.ExternalLocal = true }, "",
-			"externalTrafficPolicy is Local and no pod of the Service is on win1: kube-proxy asked for one without backends, and HNS refused: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (none)"},
+			"externalTrafficPolicy is Local and no pod of the Service is on win1: kube-proxy asked for one without backends, but HNS refused: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (none)"},
 		{"internal Local", 30, func(s *kube.Service) { s.InternalLocal = true }, "10.96.0.10", "internalTrafficPolicy is Local and no pod of the Service is on win1"},
 		{"internal Local, node port", 30, func(s *kube.Service) { s.InternalLocal = true }, "", "made"},
 		{"headless", 30, func(s *kube.Service) { s.Headless = true }, "10.96.0.10", "the Service is headless"},
 		{"the label of a headless one", 30, func(s *kube.Service) { s.HeadlessLabel = true }, "10.96.0.10", "the Service has the label service.kubernetes.io/headless, with which kube-proxy of this version does not see it"},
 		{"the label of a headless one, not read", 36, func(s *kube.Service) { s.HeadlessLabel = true }, "10.96.0.10", "made"},
-		{"another proxy's", 30, func(s *kube.Service) { s.ProxyName = &mesh }, "10.96.0.10", `the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, and none is modelled`},
+		{"another proxy's", 30, func(s *kube.Service) { s.ProxyName = &mesh }, "10.96.0.10", `the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, which is not modelled`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, ws2019, c.minor, hns.L2Bridge)

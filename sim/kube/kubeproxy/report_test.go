@@ -26,7 +26,7 @@ default/web:http/TCP: NodePort node:30080/TCP created`},
 			s.ExternalLocal, s.InternalLocal = true, true
 		}, `
 default/web:http/TCP: backend 10.244.2.7 created
-default/web:http/TCP: service externalTrafficPolicy Local skipped: this kube-proxy ignores it: all backends are used and the client's address is lost
+default/web:http/TCP: service externalTrafficPolicy Local skipped: this kube-proxy ignores it, uses all backends and hides the client's address
 default/web:http/TCP: service internalTrafficPolicy Local skipped: this kube-proxy ignores it: all backends are used
 default/web:http/TCP: ClusterIP 10.96.0.10:80/TCP created
 default/web:http/TCP: NodePort node:30080/TCP created`},
@@ -35,7 +35,7 @@ default/web:http/TCP: NodePort node:30080/TCP created`},
 		}, `
 default/web:http/TCP: backend 10.244.2.7 created
 default/web:http/TCP: service sessionAffinity ClientIP skipped: Session Affinity is not supported on this version of Windows: load balancers distribute by 5-tuple
-default/web:http/TCP: service externalTrafficPolicy Local skipped: this Windows build has no DSR: all backends are used and the client's address is lost
+default/web:http/TCP: service externalTrafficPolicy Local skipped: this Windows build does not support DSR: all backends are used and the client's address is hidden
 default/web:http/TCP: service preserve-destination skipped: this kube-proxy or Windows build ignores the annotation
 default/web:http/TCP: ClusterIP 10.96.0.10:80/TCP created
 default/web:http/TCP: NodePort node:30080/TCP created`},
@@ -63,7 +63,7 @@ default/web:http/TCP: service 10.96.0.10:80/TCP skipped: no backend that can be 
 		{"headless", ws2022, 36, func(s *kube.Service) { s.Headless = true }, `
 default/web:*: service NodePort skipped: the Service is headless`},
 		{"another proxy's", ws2022, 36, func(s *kube.Service) { s.ProxyName = &mesh }, `
-default/web:*: service NodePort skipped: the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, and none is modelled`},
+default/web:*: service NodePort skipped: the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, which is not modelled`},
 		{"a name only", ws2022, 36, func(s *kube.Service) { s.Type = kube.ExternalName }, `
 default/web:*: service ExternalName skipped: Services of type ExternalName are names only`},
 		{"without an address", ws2022, 36, func(s *kube.Service) { s.ClusterIPs = nil }, `

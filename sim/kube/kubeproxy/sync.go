@@ -78,9 +78,9 @@ func (p *proxier) reportIgnored(s *portState, r *Report) {
 	switch {
 	case !s.svc.ExternalLocal || s.external:
 	case !p.b.externalLocal:
-		note("externalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used and the client's address is lost", factExternalLocal)
+		note("externalTrafficPolicy Local", "this kube-proxy ignores it, uses all backends and hides the client's address", factExternalLocal)
 	default:
-		note("externalTrafficPolicy Local", "this Windows build has no DSR: all backends are used and the client's address is lost", factExternalLocal)
+		note("externalTrafficPolicy Local", "this Windows build does not support DSR: all backends are used and the client's address is hidden", factExternalLocal)
 	}
 	if s.svc.InternalLocal && !s.internal {
 		note("internalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used", factClusterIP)
@@ -103,7 +103,7 @@ func (p *proxier) kept(s *portState, r *Report) {
 		case known:
 			return // below
 		default:
-			e.what, e.why, e.frontends = skipped, "it is gone from HNS, and is not made again before something changes", []Frontend{{a, port, s.port.Proto}}
+			e.what, e.why, e.frontends = skipped, "HNS no longer has it, and kube-proxy does not recreate it before something changes", []Frontend{{a, port, s.port.Proto}}
 		}
 		r.add(e)
 	}
@@ -194,7 +194,7 @@ func (p *proxier) needsNodeSource(b *backend, made bool) string {
 	pa := p.remoteSubnetPA(b.addr)
 	switch {
 	case !pa.IsValid():
-		return b.addr.String() + " is in no remote subnet"
+		return b.addr.String() + " is not in any remote subnet"
 	case pa == b.addr && p.b.nodeSource:
 		return b.addr.String() + " is a node's address"
 	}

@@ -38,7 +38,7 @@ func (t Trouble) About(f Frontend) bool {
 // Troubles follows what became of each frontend through a node's syncs.
 type Troubles struct{ all []Trouble }
 
-// Note takes in the report of the next sync: what succeeds now is no trouble any more, and
+// Note takes in the report of the next sync: what succeeds now is no longer a trouble, and
 // neither is what a Service wanted that is gone.
 func (ts *Troubles) Note(r Report) {
 	programmed, there := map[string]bool{}, map[string]bool{}

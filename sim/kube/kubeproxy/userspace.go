@@ -19,7 +19,7 @@ var (
 		"In userspace mode kube-proxy adds every cluster IP, external and load balancer address to the interface that INTERFACE_TO_ADD_SERVICE_IP names, and listens there and on 0.0.0.0:nodePort, for TCP and UDP over IPv4.",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/proxier.go (mergeService, addServicePortPortal)", "kubernetes/kubernetes v1.20.15 pkg/util/netsh/netsh.go")
 	factUserspacePolicies = evidence.New("kubeproxy.userspace-ignores-policies", evidence.Code,
-		"The userspace mode knows no traffic policy: it takes all ready backends of a Service in turn.",
+		"The userspace mode ignores traffic policies: it uses all ready backends of a Service in turn.",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/roundrobin.go")
 	_ = evidence.New("kubeproxy.userspace-removed", evidence.Code,
 		"1.25 is the last version with the userspace mode on Windows.",

@@ -148,7 +148,7 @@ func (c change) spans() []span {
 func mustVersion(s string) kube.Version {
 	v, err := kube.ParseVersion(s)
 	if err != nil || v.Assumed {
-		panic("kubeproxy: " + strconv.Quote(s) + " is no version with a patch")
+		panic("kubeproxy: " + strconv.Quote(s) + " is not a version with a patch")
 	}
 	return v
 }
@@ -207,9 +207,9 @@ func NotRead(v kube.Version) string {
 	case err != nil:
 		return ""
 	case v.Newer():
-		return fmt.Sprintf("it is newer than the newest patch that was known when this was written, %s, and is taken to behave like that one", kube.Minor(v.Minor).Full())
+		return fmt.Sprintf("it is newer than the newest patch known to winlab, %s, and is assumed to behave like that one", kube.Minor(v.Minor).Full())
 	case b.unsure:
-		return fmt.Sprintf("its source was not read, and a patch of 1.%d changed what kube-proxy does: it is taken to behave like %s where no changelog says otherwise", v.Minor, kube.Minor(v.Minor).Full())
+		return fmt.Sprintf("its source was not read, and a patch of 1.%d changed what kube-proxy does: it is assumed to behave like %s where no changelog says otherwise", v.Minor, kube.Minor(v.Minor).Full())
 	}
 	return ""
 }
@@ -226,7 +226,7 @@ var first = behaviour{
 // behaviourOf adds up the changes to v.
 func behaviourOf(v kube.Version) (behaviour, error) {
 	if v.Major != 1 || v.Minor < oldest || v.Minor > newest {
-		return behaviour{}, fmt.Errorf("kube-proxy %s: its kernelspace mode was not read; versions 1.%d to 1.%d were", v, oldest, newest)
+		return behaviour{}, fmt.Errorf("kube-proxy %s: the source of its kernelspace mode was not read; known versions are 1.%d to 1.%d", v, oldest, newest)
 	}
 	b := first
 	for _, c := range changes {

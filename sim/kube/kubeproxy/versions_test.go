@@ -190,7 +190,7 @@ func TestGates(t *testing.T) {
 
 // What a trace says of a version whose source was not read, and of one that nobody knew.
 func TestNotRead(t *testing.T) {
-	for version, want := range map[string]string{"1.36.4": "", "1.12": "", "1.24.1": "a patch of 1.24 changed what kube-proxy does: it is taken to behave like 1.24.17", "1.37.99": "newer than the newest patch that was known when this was written, 1.37.2"} {
+	for version, want := range map[string]string{"1.36.4": "", "1.12": "", "1.24.1": "a patch of 1.24 changed what kube-proxy does: it is assumed to behave like 1.24.17", "1.37.99": "newer than the newest patch known to winlab, 1.37.2"} {
 		v, err := kube.ParseVersion(version)
 		if err != nil {
 			t.Fatal(err)

@@ -67,7 +67,7 @@ func parseKubelet(v minor, commandLine string) (*kubelet, error) {
 			continue
 		}
 		if right, ok := misspelt[name]; ok {
-			mistakes = append(mistakes, fmt.Errorf("no kubelet has the flag %s; write %s", name, right))
+			mistakes = append(mistakes, fmt.Errorf("the kubelet does not have the flag %s; write %s", name, right))
 			continue
 		}
 		take, known := k.flag(v, name)
@@ -158,7 +158,7 @@ func parseReserved(s string) (map[string]resource.Quantity, error) {
 		}
 		name = strings.TrimSpace(name)
 		if !slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pid"}, name) {
-			return nil, fmt.Errorf("%q cannot be reserved; there are cpu, memory, ephemeral-storage and pid", name)
+			return nil, fmt.Errorf("%q cannot be reserved; write cpu, memory, ephemeral-storage or pid", name)
 		}
 		q, err := parseQuantity(strings.TrimSpace(value))
 		if err != nil {

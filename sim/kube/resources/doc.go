@@ -40,7 +40,7 @@ func parseMinor(s string) (minor, error) {
 			return minor(n), nil
 		}
 	}
-	return 0, fmt.Errorf("the model knows the kubelets of Kubernetes %s to %s, not %q", oldestMinor, newestMinor, s)
+	return 0, fmt.Errorf("the model covers the kubelets of Kubernetes %s to %s, not %q", oldestMinor, newestMinor, s)
 }
 
 // String is "1.20".
@@ -63,7 +63,7 @@ var keys = []key{
 	{"allocatable.pods", "how many pods the node takes, by number"},
 	{"capacity.cpu", "logical processors that the node reports"},
 	{"condition.memory-pressure", "true when the node's condition MemoryPressure can become True"},
-	{"cpu.cap", "the CPU that the container cannot exceed; none when nothing stops it"},
+	{"cpu.cap", "the CPU that the container cannot exceed; none without a limit"},
 	{"cpu.count", "CpuCount that the kubelet passes to the runtime: processors of a Hyper-V container"},
 	{"cpu.maximum", "CpuMaximum that it passes: a hundredth of a percent of all processors, 1 to 10000"},
 	{"cpu.shares", "CpuShares that it passes: a weight, 5000 to 10000 (10 to 10000 with Hyper-V)"},
@@ -72,14 +72,14 @@ var keys = []key{
 	{"evicts.memory", "true when the kubelet evicts pods because memory is short"},
 	{"eviction.memory", "what must stay free: the hard threshold, in bytes as far as it can be told; none without one"},
 	{"fits", "how many pods of this one container the scheduler puts on the empty node"},
-	{"kubelet.ignores", "flags that the kubelet takes and warns about, sorted; none without one"},
+	{"kubelet.ignores", "flags that the kubelet accepts with a warning, sorted; none without one"},
 	{"kubelet.priority", "priority class of the kubelet's process"},
 	{"kubelet.refuses", "flags because of which the kubelet does not start, sorted; none without one"},
 	{"kubelet.starts", "false when the kubelet refuses its flags"},
 	{"memory.limit", "the limit that the kubelet passes, in bytes"},
-	{"requests.cpu", "what the scheduler counts: the request, or the limit in its place"},
+	{"requests.cpu", "what the scheduler counts: the request, or the limit if there is no request"},
 	{"requests.memory", "the same of memory"},
-	{"stop.seconds", "how long the container gets to end itself after it was asked to"},
+	{"stop.seconds", "how long the container has to end by itself after the request to stop"},
 }
 
 // keyNames are the names of [keys].

@@ -236,7 +236,7 @@ func (c *container) setRuntime(v minor, value string) error {
 	case value != "docker" && value != "containerd":
 		return fmt.Errorf("%q is neither docker nor containerd", value)
 	case value == "docker" && v >= 24:
-		return fmt.Errorf("kubelets from 1.24 on have no dockershim; write containerd")
+		return fmt.Errorf("kubelets from 1.24 on do not have dockershim; write containerd")
 	}
 	c.docker = value == "docker"
 	return nil
@@ -247,7 +247,7 @@ func (c *container) setIsolation(v minor, value string) error {
 	case value != "process" && value != "hyperv":
 		return fmt.Errorf("%q is neither process nor hyperv", value)
 	case value == "hyperv" && v >= 21:
-		return fmt.Errorf("kubelets from 1.21 on pass no Hyper-V isolation to the runtime")
+		return fmt.Errorf("kubelets from 1.21 on do not pass Hyper-V isolation to the runtime")
 	}
 	c.hyperV = value == "hyperv"
 	return nil

@@ -181,7 +181,7 @@ func TestBadInputIsToldAtOnce(t *testing.T) {
 	}
 	for _, part := range []string{
 		`"4.5" is not a number of processors`, `capacity memory: "-1Gi" is negative`, `no capacity "disk"`,
-		"no kubelet has the flag --kubelet-reserve; write --kube-reserved", `--system-reserved: "memory": write resource=quantity`, `"gpu" cannot be reserved`,
+		"the kubelet does not have the flag --kubelet-reserve; write --kube-reserved", `--system-reserved: "memory": write resource=quantity`, `"gpu" cannot be reserved`,
 		`there is no signal "memory.free"`, `"200%" is not a percentage`, `"many" is not a number of pods`, `"maybe" is neither true nor false`, "--enforce-node-allocatable needs a value",
 		`limits.cpu: "much" is not a quantity`, "container limits.:", `"rkt" is neither docker nor containerd`, `"none" is neither process nor hyperv`, "container cpu: there are requests.NAME", `"-1" is not a number of seconds`,
 	} {
@@ -191,7 +191,7 @@ func TestBadInputIsToldAtOnce(t *testing.T) {
 	}
 	for _, tc := range []struct{ version, key, value, part string }{
 		{"1.13", "", "", "1.14 to 1.37"}, {"1.38", "", "", "1.14 to 1.37"}, {"2.20", "", "", "1.14 to 1.37"}, {"", "", "", "1.14 to 1.37"},
-		{"1.24", "runtime", "docker", "no dockershim"}, {"1.21", "isolation", "hyperv", "no Hyper-V isolation"},
+		{"1.24", "runtime", "docker", "do not have dockershim"}, {"1.21", "isolation", "hyperv", "do not pass Hyper-V isolation"},
 	} {
 		container := m{}
 		if tc.key != "" {

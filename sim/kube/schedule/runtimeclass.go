@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// admit does with a pod what the admission plugin RuntimeClass does, and
-// returns the pod's class. The plugin came with 1.16, together with the class's
-// field scheduling, and is on by default
-// (kubernetes: plugin/pkg/admission/runtimeclass/admission.go,
-// pkg/kubeapiserver/options/plugins.go). Before, nobody looked at the class
-// until the kubelet did; problem is then what the kubelet says.
+// admit does with a pod what the admission plugin RuntimeClass does, and returns the
+// pod's class. The plugin came with 1.16, together with the class's field scheduling,
+// and is on by default (kubernetes: plugin/pkg/admission/runtimeclass/admission.go,
+// pkg/kubeapiserver/options/plugins.go). Before, nothing looked at the class until the
+// kubelet did; problem is then what the kubelet says.
 func admit(minor int, pod *corev1.Pod, classes []*nodev1.RuntimeClass) (class *nodev1.RuntimeClass, problem, rejected string) {
 	s := &pod.Spec
 	if s.RuntimeClassName == nil {

@@ -34,8 +34,8 @@ type Node struct {
 type Platform struct {
 	// System is "linux" or "windows"; Arch "" fits every architecture.
 	System, Arch string
-	// Build is the build of a Windows image, [AnyBuild] when it runs on every
-	// build, and "" when nobody knows.
+	// Build is the build of a Windows image, [AnyBuild] when it runs on every build,
+	// and "" when it is not known.
 	Build string
 }
 

@@ -204,7 +204,7 @@ func TestHandlerMustBeKnownToTheRuntime(t *testing.T) {
 		n.Handlers = map[string]Isolation{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV}
 	})
 	r := Evaluate(20, Request{Pod: pod(class("windows-2019")), Classes: []*nodev1.RuntimeClass{windows2019("docker")}}, []Node{docker, containerd})
-	if r.Verdicts[0].Runs != Yes || r.Verdicts[1].Runs != No || r.Verdicts[1].Why() != `the container runtime has no handler "docker"` {
+	if r.Verdicts[0].Runs != Yes || r.Verdicts[1].Runs != No || r.Verdicts[1].Why() != `the container runtime does not have a handler "docker"` {
 		t.Errorf("%+v", r.Verdicts)
 	}
 }

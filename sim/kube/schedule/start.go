@@ -28,7 +28,7 @@ func start(minor int, pod *corev1.Pod, r Request, n Node, class *nodev1.RuntimeC
 		if !ok {
 			// containerd: "no runtime for %q is configured"; dockershim up to 1.23
 			// knew "docker" only (kubernetes: pkg/kubelet/dockershim/docker_sandbox.go).
-			stops = append(stops, fmt.Sprintf("the container runtime has no handler %q", class.Handler))
+			stops = append(stops, fmt.Sprintf("the container runtime does not have a handler %q", class.Handler))
 		}
 		if isolation == "" {
 			isolation = gives
@@ -86,7 +86,7 @@ func kubelet(minor int, pod *corev1.Pod, n Node) []string {
 func image(i Image, isolation Isolation, n Node) (Answer, string) {
 	what := fmt.Sprintf("container %s: image %s", i.Container, i.Name)
 	if len(i.Platforms) == 0 {
-		return Unknown, what + ": what it is made for is not known"
+		return Unknown, what + ": the platform that it is built for is not known"
 	}
 	var systems, builds []string
 	unknown := false

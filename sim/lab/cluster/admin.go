@@ -18,7 +18,7 @@ import (
 
 var (
 	factAdmin = evidence.NewParam(labfile.ParamAdminPolicy, "lab.admin-network-policy", evidence.Unknown,
-		"AdminNetworkPolicies, BaselineAdminNetworkPolicies and ClusterNetworkPolicies are enforced where the network plugin's release has them and, with Antrea, where a feature gate of its controller is on. No source says how their rules come out on Windows nodes: where they are enforced, it is as the API documents it, and what meets an ACL of another program besides is unknown.",
+		"AdminNetworkPolicies, BaselineAdminNetworkPolicies and ClusterNetworkPolicies are enforced where the network plugin's release has them and, with Antrea, where a feature gate of its controller is on. No source says how their rules are implemented on Windows nodes. Where they are enforced, winlab follows the API's documentation; a connection that also meets an ACL of another program is unknown.",
 		"kubernetes-sigs/network-policy-api apis/v1alpha1, apis/v1alpha2 (commit 0eec1b0)", "antrea-io/antrea docs/feature-gates.md AdminNetworkPolicy", "projectcalico/calico libcalico-go lib/backend/k8s/conversion (AdminNetworkPolicy)")
 	questionAdmin = evidence.NewQuestion(labfile.ParamAdminPolicy, factAdmin,
 		evidence.Answer{Value: adminEnforced, Means: "this cluster enforces AdminNetworkPolicies"},
@@ -28,8 +28,9 @@ var (
 const adminEnforced = "enforced"
 
 // adminPolicies puts gates before the connections of pods that a policy of whoever administers the
-// cluster selects. Nobody's rules are made of it: whether such policies are enforced at all is a
-// question to the cluster, and where they are the API says what becomes of a connection.
+// cluster selects. No rules are made from the policy: whether such policies are enforced at all is
+// an open question about the cluster, and where they are, the API defines what happens to a
+// connection.
 func (b *builder) adminPolicies() {
 	if len(b.admins) == 0 {
 		return
@@ -39,7 +40,7 @@ func (b *builder) adminPolicies() {
 		nobody = cni.EnforcesNoPolicy(b.Plan.Network.CNI.Plugin)
 	}
 	for _, p := range b.admins {
-		why := "whether it is enforced, the plugin's release and the gates of its controller decide; flows that it decides about are followed with both answers"
+		why := "whether it is enforced depends on the plugin's release and on its controller's feature gates; flows that it affects are followed with both answers"
 		if nobody != nil {
 			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin + " does not"
 		}
@@ -94,7 +95,7 @@ func (b *builder) adminPolicies() {
 
 // overrides puts gates before what pods send to pods that a rule allows them to reach and
 // NetworkPolicies do not. The ACLs of a NetworkPolicy are met before the pod's stack is; the peers
-// of an ingress rule are pods, so their stacks can say that nobody knows which of the two wins.
+// of an ingress rule are pods, so their stacks can say that it is not known which of the two wins.
 func (b *builder) overrides(rules []*adminRule, all map[*adminRule]map[netip.Addr]*decider, senders map[*pod]*decider) {
 	for _, r := range rules {
 		to := all[r]
@@ -117,7 +118,7 @@ func (b *builder) overrides(rules []*adminRule, all map[*adminRule]map[netip.Add
 						by, end := d.decide(h)
 						return by != r || end != adminOverrides
 					}
-					// A backend of the Service may be such a pod, and nobody has picked one yet.
+					// A backend of the Service may be such a pod, and none has been picked yet.
 					return !b.toService(h) || !slices.ContainsFunc(slices.Collect(maps.Values(to)), func(d *decider) bool {
 						by, end := d.decide(h)
 						return by == r && end == adminOverrides
@@ -170,7 +171,7 @@ type adminCase struct {
 	holds []admission
 }
 
-// decider is what the policies say about one pod in one direction.
+// decider holds what the policies say about one pod in one direction.
 func (b *builder) decider(match *matching, p *pod, rules []*adminRule, out bool) *decider {
 	var admins, baseline []adminCase
 	for _, r := range rules {
@@ -232,7 +233,7 @@ type decider struct {
 	admitted   []admission
 }
 
-// adminEnd is what becomes of a connection.
+// adminEnd is what happens to a connection.
 type adminEnd int
 
 const (
@@ -243,7 +244,7 @@ const (
 	adminIgnored   // nothing enforces it
 )
 
-// decide finds the rule that decides about a packet, and what becomes of it.
+// decide finds the rule that decides about a packet, and what happens to the packet.
 func (d *decider) decide(h *packet.Headers) (*adminRule, adminEnd) {
 	by, action, open := d.first(d.admins, h)
 	if by != nil && open {
@@ -306,8 +307,9 @@ func (d *decider) first(list []adminCase, h *packet.Headers) (by *adminRule, act
 	return by, action, false
 }
 
-// may reports whether a rule may hold of which nobody here can say it: its peer is nodes by their labels
-// or names of machines, or the packet goes to a Service, whose backend nobody has picked yet.
+// may reports whether a rule that cannot be decided here may hold: its peer is nodes by their
+// labels or names of machines, or the packet goes to a Service whose backend has not been picked
+// yet.
 func (d *decider) may(c *adminCase, h *packet.Headers) bool {
 	if !d.out {
 		return false
@@ -345,9 +347,9 @@ func (e adminDecision) Text() string {
 	case adminOverrides:
 		return s + "allows it and NetworkPolicies do not: which of the two comes first on a node is not modelled"
 	case adminOpen:
-		return s + "may decide about it: the API leaves open which rule does, or its peer cannot be resolved here"
+		return s + "may apply to it: the API leaves open which rule applies, or the rule's peer cannot be resolved here"
 	case adminIgnored:
-		return s + "would decide about it, and nothing enforces it"
+		return s + "applies to it, but nothing enforces it"
 	}
 	return s + "denies it, and the node drops it"
 }

@@ -98,7 +98,7 @@ func (b *builder) antreaServices() []ovs.AntreaService {
 			continue
 		}
 		if s.ClientIPAffinity {
-			b.notice("sessionAffinity of Service "+s.Key(), "the endpoint that AntreaProxy has learnt for a client is not followed: every connection picks one", s.Origin)
+			b.notice("sessionAffinity of Service "+s.Key(), "the endpoint that AntreaProxy has learnt for a client is not modelled: every connection picks an endpoint", s.Origin)
 		}
 		for _, p := range s.Ports {
 			out := ovs.AntreaService{InternalLocal: s.InternalLocal, ExternalLocal: s.ExternalLocal,

@@ -44,8 +44,8 @@ type Options struct {
 	// an API server: the lab's own are left out, with a notice. See [Cluster.AddPod] and
 	// [Cluster.SetServices].
 	Objects string
-	// Eager makes everything at once, on nodes that nobody uses, too: the reference for
-	// tests of what waits.
+	// Eager builds everything at once, even on nodes that are not used: the reference for tests of
+	// what is deferred.
 	Eager bool
 	// Proxies is [Outside] where kube-proxy of the Windows nodes is a program that the
 	// caller starts: the model then leaves their HNS alone.
@@ -68,7 +68,7 @@ type Cluster struct {
 	Components []string
 	// Log holds kube-proxy's failures and the plugin's warnings, for people.
 	Log []string
-	// NotModelled is what the plan and the components found without effect.
+	// NotModelled lists what the plan and the components found to have no effect.
 	NotModelled []trace.Notice
 	// Ingresses are those of the manifests so far. Nothing serves them.
 	Ingresses []*labfile.Ingress
@@ -76,9 +76,9 @@ type Cluster struct {
 	Segments []*wire.Segment
 	Nodes    []*Node
 
-	// plugin is the model of the network plugin, nil where there is none.
+	// plugin is the model of the network plugin, nil without one.
 	plugin cni.Plugin
-	// agent enforces NetworkPolicies, nil where nobody is known to.
+	// agent enforces NetworkPolicies, nil where no agent is known.
 	agent cni.PolicyAgent
 	// machines are routers, hosts and nodes in the lab's order, then the pods by
 	// name; index finds them.
@@ -145,9 +145,9 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// AsBuilt reports whether another cluster of the same plan would be the same one: no step
-// was done, nobody has called HNS or changed pods, Services or policies, and no program
-// ran in place of its model.
+// AsBuilt reports whether another cluster of the same plan would be identical: no step was done,
+// HNS was not called, pods, Services and policies did not change, and no program ran instead of its
+// model.
 func (c *Cluster) AsBuilt() bool {
 	o := &c.Options
 	return c.done == 0 && c.config-c.waited == c.built && len(c.Components) == 0 && !o.Keep && o.Objects == "" && o.Proxies == ""
@@ -253,7 +253,7 @@ func (b *builder) calls(context.Context) error {
 	return nil
 }
 
-// notice notes that something that was read has no effect; at may be nil.
+// notice records that something that was read has no effect; at may be nil.
 func (c *Cluster) notice(what, why string, at *trace.Origin) {
 	c.NotModelled = trace.AddNotice(c.NotModelled, trace.Notice{What: what, Why: why, At: at})
 }
@@ -266,8 +266,8 @@ func (c *Cluster) note(program string) {
 	}
 }
 
-// addresses reads what a plugin, a program or a dump gave as text: what says in an error
-// what they are, and at where they come from, nil where nobody knows.
+// addresses reads addresses that a plugin, a program or a dump gave as text. In an error, what says
+// what they are and at where they come from; at is nil where that is not known.
 func addresses(list []string, what string, at *trace.Origin) ([]netip.Addr, error) {
 	all := make([]netip.Addr, 0, len(list))
 	var errs []error

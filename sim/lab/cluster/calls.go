@@ -33,7 +33,7 @@ func (c *Cluster) Call(calls []plan.Call) error {
 			return fmt.Errorf("HNS call %d: node %s has no HNS in this lab", i+1, call.Node)
 		}
 		if c.node(call.Node).antrea != nil {
-			return fmt.Errorf("HNS call %d: the switch of node %s is Open vSwitch as Antrea programs it, and what HNS makes of a call there is not known", i+1, call.Node)
+			return fmt.Errorf("HNS call %d: the switch of node %s is Open vSwitch programmed by Antrea, and what HNS does with a call there is not known", i+1, call.Node)
 		}
 		c.settle()
 		err := c.call(svc, call)

@@ -101,7 +101,7 @@ func (b *builder) startReal(ctx context.Context) error {
 	asked := b.Options.Components == labfile.Real
 	if !plugin && !proxy {
 		if asked {
-			return fmt.Errorf("%w: plugin %s, kube-proxy in mode %s; there are programs of %s, and of kube-proxy in mode %s", ErrNoComponents,
+			return fmt.Errorf("%w: plugin %s, kube-proxy in mode %s; programs are available for %s, and for kube-proxy in mode %s", ErrNoComponents,
 				b.Plan.Network.Plugin, b.Plan.File.Lab.Spec.Proxy.Mode, strings.Join(cni.ProgramNames(), ", "), kubeproxy.ModeKernelspace)
 		}
 		return nil
@@ -194,7 +194,7 @@ func (r *real) node(k *Node) error {
 			return fmt.Errorf("the source VIP: %w", err)
 		}
 		if got != want {
-			return fmt.Errorf("the source VIP: host-local gave %s instead of %s", got, want)
+			return fmt.Errorf("the source VIP: host-local returned %s instead of %s", got, want)
 		}
 	}
 	return nil
@@ -246,7 +246,7 @@ func (r *real) attach(k *Node, p *kube.Pod) (cni.Result, error) {
 	n.pods[p.Namespace+"/"+p.Name] = a
 	e := k.HNS.Endpoint(a.Endpoint)
 	if e == nil {
-		return cni.Result{}, fmt.Errorf("endpoint %s, which %s has made, is gone", a.Endpoint, n.conf.Program)
+		return cni.Result{}, fmt.Errorf("endpoint %s, which %s created, is gone", a.Endpoint, n.conf.Program)
 	}
 	e.Origin = p.Origin
 	if e.Origin == nil {
@@ -261,7 +261,7 @@ func (r *real) detach(k *Node, p *kube.Pod) error {
 	n, key, ctx := r.nodes[k.Name], p.Namespace+"/"+p.Name, r.ctx
 	a := n.pods[key]
 	if a == nil {
-		return fmt.Errorf("%s has not attached the pod", n.conf.Program)
+		return fmt.Errorf("%s did not attach the pod", n.conf.Program)
 	}
 	delete(n.pods, key)
 	var no error
@@ -297,7 +297,7 @@ func (p *runningProxy) stop() error {
 	return p.api.Close()
 }
 
-// running are the kube-proxies that have not ended by themselves.
+// running returns the kube-proxies that are still running.
 func (r *real) running() []*runningProxy {
 	var all []*runningProxy
 	for _, k := range r.b.Nodes {
@@ -392,7 +392,7 @@ func (r *real) waitSynced(all []*runningProxy, since time.Time) error {
 				return err
 			}
 			r.b.noTroubles(p.node, kubeProxy)
-			r.b.trouble(p.node, kubeProxy, "it follows no change now: the API server is not reached: "+reached.Error(), nil,
+			r.b.trouble(p.node, kubeProxy, "it does not follow changes: it cannot reach the API server: "+reached.Error(), nil,
 				func(f kubeproxy.Frontend) bool { return !hasLoadBalancer(p.node.HNS, f) })
 			continue
 		}
@@ -415,7 +415,7 @@ func (r *real) waitSynced(all []*runningProxy, since time.Time) error {
 }
 
 var factProxyEnds = evidence.New("lab.kube-proxy-ends", evidence.Code,
-	"A kube-proxy that ends leaves the load balancers that it has made in HNS; it deletes those of an earlier one when it starts, before it makes its own.",
+	"A kube-proxy that ends leaves its load balancers in HNS. When kube-proxy starts, it deletes those of an earlier one before it creates its own.",
 	"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (NewProxier, CleanupLeftovers)")
 
 // readErrors keeps what the programs complained about.

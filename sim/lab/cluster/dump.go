@@ -24,12 +24,12 @@ func (b *builder) loadDump(n *Node) error {
 		b.NotModelled = trace.AddNotice(b.NotModelled, x)
 	}
 	if fields := d.HNS.Ignored; len(fields) > 0 {
-		b.notice("fields in the dump of node "+n.Name, "no rule of the model follows from "+strings.Join(fields, ", "), nil)
+		b.notice("fields in the dump of node "+n.Name, "the model derives no rules from "+strings.Join(fields, ", "), nil)
 	}
 	for _, x := range d.HNS.Networks {
 		if x.ManagementIP.IsValid() && x.ManagementIP != n.Address && x.ManagementIP != n.Address6 {
 			b.notice(fmt.Sprintf("ManagementIP %s of network %s", x.ManagementIP, x.Name),
-				fmt.Sprintf("the lab's node %s has the address %s; give the node the address that it has on the network", n.Name, n.Address), x.Origin)
+				fmt.Sprintf("the lab's node %s has the address %s; give the node its real address on the network", n.Name, n.Address), x.Origin)
 		}
 	}
 	loaded := *d.HNS
@@ -65,7 +65,7 @@ func (b *builder) dumpAddress(n *Node) {
 	}
 	if len(has) > 0 {
 		a := n.Plan.Dump.Adapters[0]
-		b.notice("adapters of node "+n.Name, fmt.Sprintf("none has the address %s of the lab's node; they have %s", n.Address, strings.Join(has, ", ")),
+		b.notice("adapters of node "+n.Name, fmt.Sprintf("none of them has the address %s of the lab's node; they have %s", n.Address, strings.Join(has, ", ")),
 			&trace.Origin{What: "adapter " + a.Name, File: a.Place.File, Line: a.Place.Line})
 	}
 }
@@ -100,7 +100,7 @@ func (b *builder) dumpAttached(n *Node, all []hns.Endpoint) []hns.Endpoint {
 				continue
 			}
 			e.State = hns.StateAttachedSharing
-			b.notice("endpoint "+e.Name, "HCN v2 does not show whether an endpoint in no namespace has a port; pod "+p.Key()+" of the lab has it, so it is taken to have one; Get-HnsEndpoint without -Version shows its State", e.Origin)
+			b.notice("endpoint "+e.Name, "HCN v2 does not show whether an endpoint in no namespace has a port; pod "+p.Key()+" of the lab has it, so winlab assumes a port; Get-HnsEndpoint without -Version shows its State", e.Origin)
 		}
 	}
 	return all
@@ -139,9 +139,9 @@ func (b *builder) dumpForwarding(n *Node) {
 	case len(on) > 0 && len(off) == 0:
 		st.Forwarding = true
 	case len(on) > 0:
-		st.ForwardingUnknown = fmt.Sprintf("forwarding is on for %s and off for %s, and the model knows it for the whole node only", strings.Join(on, ", "), strings.Join(off, ", "))
+		st.ForwardingUnknown = fmt.Sprintf("forwarding is on for %s and off for %s, but the model has one setting for the whole node", strings.Join(on, ", "), strings.Join(off, ", "))
 	case len(off) == 0:
-		st.ForwardingUnknown = "the dump of " + n.Name + " does not say whether the node forwards packets between its interfaces; add the output of: " + command + ", or say it with forwarding: true or false at the node"
+		st.ForwardingUnknown = "the dump of " + n.Name + " does not say whether the node forwards packets between its interfaces; add the output of: " + command + ", or set forwarding: true or false on the node"
 	}
 }
 
@@ -172,7 +172,7 @@ func (b *builder) dumpNAT(n *Node) {
 		case x.Inactive:
 			b.notice("NAT "+x.Name, "Get-NetNat shows it as not active, so it translates nothing", at)
 		case st.NAT != nil:
-			b.notice("NAT "+x.Name, "WinNAT has one internal prefix in the model, and the node has another already", at)
+			b.notice("NAT "+x.Name, "in the model WinNAT has one internal prefix, and the node already has another", at)
 		case i < 0:
 			b.notice("NAT "+x.Name, "no interface of the node is in "+x.Internal.String(), at)
 		default:
@@ -199,8 +199,8 @@ func shownTimeouts(t *host.Timeouts) dump.NATTimeouts {
 	return dump.NATTimeouts{Established: t.Open, Transient: t.Opening, UDP: t.UDP, ICMP: t.ICMP}
 }
 
-// dumpRoutes adds the routes of a dump, in the place of the lab's default gateway,
-// and reports whether the dump has any.
+// dumpRoutes adds the routes of a dump, instead of the lab's default gateway, and
+// reports whether the dump has any.
 func (b *builder) dumpRoutes(n *Node) bool {
 	st := n.machine.Stack()
 	any := false

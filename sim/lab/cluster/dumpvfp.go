@@ -12,9 +12,9 @@ import (
 // maxDifferences bounds the notices about one port.
 const maxDifferences = 20
 
-// compareVFP says which rules the listings of a dump have and the model has not,
-// and the other way round. The listings change nothing: HNS's objects are the
-// state, and the rules are what the model makes of them.
+// compareVFP reports rules that the listings of a dump have and the model does not, and vice versa.
+// The listings change nothing: HNS's objects are the state, and the rules are what the model makes
+// of them.
 func (b *builder) compareVFP(context.Context) error {
 	for _, n := range b.Nodes {
 		if n.Plan.Dump == nil || n.windows == nil {
@@ -56,10 +56,10 @@ func (b *builder) comparePort(n *Node, theirs, ours dump.Port, at *trace.Origin)
 		switch d.Kind {
 		case dump.OnlyTheirs:
 			if dump.RuleKey(d.Theirs.Name) != "" {
-				say(d.Theirs, fmt.Sprintf("the node has it on the port of %s in %s, and the model does not make it", ours.Friendly, d.Theirs.Layer), &trace.Origin{What: d.Theirs.Name, File: d.Theirs.Place.File, Line: d.Theirs.Place.Line})
+				say(d.Theirs, fmt.Sprintf("the node has it on the port of %s in %s, but the model does not", ours.Friendly, d.Theirs.Layer), &trace.Origin{What: d.Theirs.Name, File: d.Theirs.Place.File, Line: d.Theirs.Place.Line})
 			}
 		case dump.OnlyOurs:
-			say(d.Ours, fmt.Sprintf("the model makes it on the port of %s in %s of node %s, and the listing does not have it: a flow that meets it may be judged wrongly", ours.Friendly, d.Ours.Layer, n.Name), at)
+			say(d.Ours, fmt.Sprintf("the model has it on the port of %s in %s of node %s, but the listing does not: the verdict of a flow that meets it may be wrong", ours.Friendly, d.Ours.Layer, n.Name), at)
 		}
 	}
 	if said > maxDifferences {

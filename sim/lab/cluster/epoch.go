@@ -2,12 +2,12 @@ package cluster
 
 import "github.com/winlab-dev/winlab/sim/dataplane/path"
 
-// Epoch counts changes of the cluster's configuration: of pods, Services, policies, HNS,
-// routes, links, and of what was sent, when that is forgotten ([Cluster.Reset]). What was
-// found out in one epoch about the way of a packet says nothing in the next.
+// Epoch counts changes of the cluster's configuration: of pods, Services, policies, HNS, routes,
+// links, and of what was sent, when that is forgotten ([Cluster.Reset]). What was found out about a
+// packet's path in one epoch does not hold in the next.
 func (c *Cluster) Epoch() uint64 { return c.epoch }
 
-// Ways are the ways of packets that are kept on the cluster. Whoever sends a packet from
+// Ways are the packet paths that are kept for the cluster. Whoever sends a packet from
 // machine to machine lets it tell the machines of the packets before ([path.Ways.Settle]).
 func (c *Cluster) Ways() *path.Ways { return c.ways }
 

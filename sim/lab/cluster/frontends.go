@@ -19,8 +19,8 @@ type FrontendState struct {
 	Known bool
 	// Made: the node has a load balancer for it, with backends or without.
 	Made bool
-	// Because says why there is none, or why one that is made does nothing, as the end
-	// of a sentence; "" where that is not known.
+	// Because says why the load balancer does not exist, or why an existing one has no effect, as
+	// the end of a sentence; "" where that is not known.
 	Because string
 }
 
@@ -48,9 +48,9 @@ func (c *Cluster) FrontendOn(node string, svc *kube.Service, a netip.Addr, port 
 	stopped := slices.IndexFunc(c.troubles, func(t Trouble) bool { return t.Node == node && t.Program == kubeProxy && t.about == nil })
 	switch {
 	case refused >= 0:
-		s.Because = fmt.Sprintf("the lab asked for it, and HNS refused: %v", n.refused[refused].err)
+		s.Because = fmt.Sprintf("the lab asked for it, but HNS refused: %v", n.refused[refused].err)
 	case n.Plan.Dump != nil:
-		s.Because = "the dump of " + node + " has none"
+		s.Because = "the dump of " + node + " does not have one"
 	case n.stopped:
 		s.Because = "kube-proxy on " + node + " is not running"
 	case n.Plan.Proxy.Mode != kubeproxy.ModeKernelspace:
@@ -60,7 +60,7 @@ func (c *Cluster) FrontendOn(node string, svc *kube.Service, a netip.Addr, port 
 	case svc != nil && kubeproxy.PassedOver(n.Version, svc) != "":
 		s.Because = kubeproxy.PassedOver(n.Version, svc)
 	case c.b.proxyOutside(n):
-		s.Because = "kube-proxy on " + node + ", which is no program of the lab, has made none"
+		s.Because = "kube-proxy on " + node + ", which the lab does not run, did not create one"
 	case svc == nil || n.synced == nil:
 		// Where the program itself ran, only its log says why.
 	default:
@@ -79,7 +79,7 @@ func (n *Node) unmade(svc *kube.Service, f kubeproxy.Frontend) string {
 	}
 	because, made := n.synced.Missing(n.Name, svc, svc.Ports[i], f.Addr)
 	if made {
-		return "kube-proxy made it, and it is gone from HNS"
+		return "kube-proxy created it, but HNS no longer has it"
 	}
 	return because
 }
@@ -90,7 +90,7 @@ func (n *Node) unmade(svc *kube.Service, f kubeproxy.Frontend) string {
 func (n *Node) made(c *Cluster, a netip.Addr) FrontendState {
 	s := FrontendState{Known: true, Made: true}
 	if n.owns(a) && !slices.ContainsFunc(c.Machines(PodKind), func(m *Machine) bool { return m.Node == n && m.Endpoint != "" }) {
-		s.Because = "no pod of the container network runs there, and without one a Windows node does not forward its node ports"
+		s.Because = "no pod of the container network runs there, and a Windows node without one does not forward its node ports"
 	}
 	return s
 }

@@ -169,8 +169,8 @@ func (c *Cluster) Frontend(a netip.Addr, port uint16, proto packet.Proto) *kube.
 	return first.Service
 }
 
-// SwitchKind is the kind of the virtual switch below a network of a node:
-// external or internal; "" when there is none.
+// SwitchKind is the kind of the virtual switch below a network of a node: external or
+// internal; "" without a switch.
 func (c *Cluster) SwitchKind(node, networkID string) string {
 	if n := c.node(node); n != nil && n.windows != nil {
 		return n.windows.SwitchKind(networkID)
@@ -178,7 +178,7 @@ func (c *Cluster) SwitchKind(node, networkID string) string {
 	return ""
 }
 
-// HNS is the HNS of a node, nil when it has none or the design does not use it.
+// HNS returns the HNS of a node, nil when the node does not have one or the design does not use it.
 func (c *Cluster) HNS(node string) *hns.Service {
 	if n := c.node(node); n != nil {
 		return n.HNS

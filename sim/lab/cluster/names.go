@@ -162,7 +162,7 @@ func serversOf(e *hns.Endpoint) ([]netip.Addr, error) {
 	return addresses(e.Dns.ServerList, "a DNS server of endpoint "+e.Name, e.Origin)
 }
 
-// unknownServers says why nobody can know what a machine asks.
+// unknownServers says why it cannot be known which servers a machine asks.
 func unknownServers(who string) string {
 	return "The lab does not say which name servers " + who + " asks; write them under dns.forward, as {.: [host/NAME]}."
 }

@@ -52,7 +52,7 @@ func (b *builder) finish(n *Node) error {
 	st := n.machine.Stack()
 	shown := n.Plan.Dump != nil && n.HNS != nil && b.dumpRoutes(n)
 	if n.Plan.Dump != nil && n.HNS != nil && len(n.Plan.Routes) == 0 && (!shown || n.Plan.Dump.OnlyGateways) {
-		st.RoutesUnknown = "the dump of " + n.Name + " does not show the node's routes, and other nodes' pods may have some; add the output of: route print, or say them with routes at the node"
+		st.RoutesUnknown = "the dump of " + n.Name + " does not show the node's routes, and there may be routes to other nodes' pods; add the output of: route print, or list the routes under routes of the node"
 	}
 	if n.Plan.RoutesUnknown != "" {
 		st.RoutesUnknown = n.Plan.RoutesUnknown

@@ -66,9 +66,9 @@ func (c *Cluster) AddPod(ctx context.Context, p *plan.Pod) (*Machine, error) {
 	case n == nil:
 		return nil, fmt.Errorf("pod %s: there is no node %q in this lab; there are %s", key, p.Node, strings.Join(b.nodeNames(), ", "))
 	case n.Plan.Dump != nil:
-		return nil, fmt.Errorf("pod %s: node %s was read from a dump, and no plugin runs there", key, n.Name)
+		return nil, fmt.Errorf("pod %s: node %s was read from a dump, so no plugin runs there", key, n.Name)
 	case b.pod(key) != nil || b.changing[key]:
-		return nil, fmt.Errorf("pod %s is on node %s already; remove it first", key, n.Name)
+		return nil, fmt.Errorf("pod %s is already on node %s; remove it first", key, n.Name)
 	case b.real != nil && b.real.stopped && b.real.plugins != nil:
 		return nil, fmt.Errorf("pod %s: the plugin's program has ended with the build; build with Options.Keep", key)
 	}
@@ -110,9 +110,9 @@ func (c *Cluster) AddPod(ctx context.Context, p *plan.Pod) (*Machine, error) {
 	return m, b.enforce(ctx)
 }
 
-// RemovePod takes the network of a pod ("namespace/name") down that AddPod has made. One
-// that is not there is no error: a runtime may ask twice. After an error of the plugin the
-// pod is gone all the same. The lock is as for AddPod.
+// RemovePod takes the network of a pod ("namespace/name") down that AddPod has made. It is not an
+// error when the pod is not there: a runtime may ask twice. After an error of the plugin the pod is
+// gone all the same. The lock is as for AddPod.
 func (c *Cluster) RemovePod(ctx context.Context, key string) error {
 	c.changes()
 	defer c.changes()
@@ -122,7 +122,7 @@ func (c *Cluster) RemovePod(ctx context.Context, key string) error {
 		return nil
 	}
 	if !p.outside {
-		return fmt.Errorf("pod %s is the lab's own; delete it with a step", key)
+		return fmt.Errorf("pod %s belongs to the lab; delete it with a step", key)
 	}
 	b.reserve(key)
 	defer delete(b.changing, key)
@@ -301,8 +301,7 @@ func (b *builder) forget(list []trace.Notice) {
 	b.NotModelled = slices.DeleteFunc(slices.Clone(b.NotModelled), func(n trace.Notice) bool { return slices.Contains(list, n) })
 }
 
-// adopt notes which Service the load balancers belong to that a kube-proxy of somebody
-// else has made.
+// adopt notes which Services the load balancers of a kube-proxy that winlab does not run belong to.
 func (b *builder) adopt() error {
 	if b.Options.Proxies != Outside {
 		return nil
@@ -337,17 +336,17 @@ func (b *builder) outsiders(s *plan.Step) error {
 	}
 	for _, p := range slices.Concat(s.Stop, s.Restart) {
 		if n := b.node(p.Node); n != nil && p.Program == labfile.ProgramKubeProxy && b.proxyOutside(n) {
-			return fmt.Errorf("%s: this kube-proxy is no program of the lab; stop or start it where it was started", p)
+			return fmt.Errorf("%s: the lab does not run this kube-proxy; stop or start it where you started it", p)
 		}
 	}
 	return nil
 }
 
-// proxyOutside reports whether the kube-proxy of a node is a program of somebody else.
+// proxyOutside reports whether the kube-proxy of a node is a program that winlab does not run.
 func (b *builder) proxyOutside(n *Node) bool {
 	return b.Options.Proxies == Outside && n.Plan.Windows() && b.ovs == nil && n.Plan.Proxy.Mode != kubeproxy.ModeNone
 }
 
 var _ = evidence.New("lab.pods-of-a-runtime", evidence.Code,
-	"A container runtime makes the network of a pod by CNI ADD when it runs the pod's sandbox, and takes it down by CNI DEL when it stops it, whatever the pod's Services are; those follow the pod's status in the API server.",
+	"A container runtime sets up a pod's network with CNI ADD when it runs the pod's sandbox and removes it with CNI DEL when it stops the sandbox, whatever the pod's Services are. Services follow the pod's status in the API server.",
 	"containerd/containerd internal/cri/server/sandbox_run.go (RunPodSandbox)", "containerd/containerd internal/cri/server/sandbox_stop.go (stopPodSandbox)")

@@ -101,7 +101,7 @@ func TestALabsOwnServices(t *testing.T) {
 	if err := c.SetServices(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "Options.Objects") {
 		t.Error(err)
 	}
-	if err := c.RemovePod(t.Context(), "default/client"); err == nil || !strings.Contains(err.Error(), "the lab's own") {
+	if err := c.RemovePod(t.Context(), "default/client"); err == nil || !strings.Contains(err.Error(), "belongs to the lab") {
 		t.Error(err)
 	}
 	// A pod that a runtime adds is in no Service by its labels.
@@ -135,7 +135,7 @@ func TestAdopt(t *testing.T) {
 	if err := c.SetServices(t.Context(), []*kube.Service{svc}); err != nil {
 		t.Fatal(err)
 	}
-	if s := c.FrontendOn("win1", svc, vip, 80, packet.TCP); s.Made || !strings.Contains(s.Because, "no program of the lab") {
+	if s := c.FrontendOn("win1", svc, vip, 80, packet.TCP); s.Made || !strings.Contains(s.Because, "which the lab does not run") {
 		t.Errorf("%+v", s)
 	}
 	s := c.HNS("win1")

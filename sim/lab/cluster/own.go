@@ -10,7 +10,7 @@ import (
 )
 
 var factOwn = evidence.New("lab.plugin-policy", evidence.Unknown,
-	"Of policies of Calico's and Antrea's own kinds winlab reads whom they may select, and not what they do: in a cluster of that plugin a new connection of such a pod, in a direction of which the policy says something, is unknown.",
+	"For policies of Calico's and Antrea's own kinds, winlab reads which pods they may select but not what they do: in a cluster with that plugin, a new connection of such a pod, in a direction that the policy covers, is unknown.",
 	"projectcalico/api pkg/apis/projectcalico/v3 NetworkPolicySpec", "antrea-io/antrea docs/antrea-network-policy.md")
 
 // ownPolicies puts gates before the connections of pods that a policy of the plugin's own kind may
@@ -19,7 +19,7 @@ func (b *builder) ownPolicies() {
 	for _, p := range b.owns {
 		why := "what it does is not simulated: a connection of a pod that it may select is unknown"
 		if !b.enforcesOwn(p.Plugin) {
-			why = "nothing in this lab enforces it: it is of a kind of " + p.Plugin
+			why = "nothing in this lab enforces it: its kind belongs to " + p.Plugin
 		}
 		b.notice(p.Key(), why, p.Origin)
 	}
@@ -67,7 +67,7 @@ type ownDecision struct {
 
 func (e ownDecision) Text() string {
 	if e.out {
-		return e.policy + " may decide about what this pod sends, and what it does is not simulated"
+		return e.policy + " may apply to what this pod sends, and what it does is not simulated"
 	}
-	return e.policy + " may decide about what comes to this pod, and what it does is not simulated"
+	return e.policy + " may apply to what this pod receives, and what it does is not simulated"
 }

@@ -165,7 +165,7 @@ func (b *builder) notGiven(p *pod, got *hns.DNS) {
 		missing = missing || !slices.Contains(got.Search, name)
 	}
 	if missing {
-		b.notice("dnsConfig of pod "+p.Key(), "the pod's interface does not get it: the runtime passes it only to a plugin whose configuration has the capability dns", p.Origin)
+		b.notice("dnsConfig of pod "+p.Key(), "the pod's interface does not get it: the runtime passes it only to a plugin whose configuration has the dns capability", p.Origin)
 	}
 }
 
@@ -253,7 +253,7 @@ func (n *Node) attachFromDump(p *pod) (attached, error) {
 		return !e.Remote() && isOf(e, p.Pod)
 	})
 	if i < 0 {
-		return attached{}, errors.New("the dump has no local endpoint for it; pin the pod's address to one of the dump's endpoints")
+		return attached{}, errors.New("the dump has no local endpoint for it; set the pod's address to that of one of the dump's endpoints")
 	}
 	match := all[i]
 	c, err := n.windows.Attach(p.object(), match.ID, gatewayOf(n, match))

@@ -21,10 +21,10 @@ var factPolicy = evidence.New("lab.network-policy-enforcement", evidence.Unknown
 	"What enforces NetworkPolicies in this cluster, and how, is not modelled; a connection that a policy admits passes in any case.",
 	"Kubernetes documentation, Network Policies, prerequisites")
 
-// policies lets whoever enforces NetworkPolicies do its work: on Windows nodes an agent
-// with a model programs HNS. Elsewhere every pod that policies select gets a gate before
-// its connections: those that the policies admit pass, for all others it matters who
-// enforces them.
+// policies lets the agent that enforces NetworkPolicies do its work: on Windows nodes an agent
+// with a model programs HNS. Elsewhere every pod that policies select gets a gate before its
+// connections: those that the policies admit pass, for all others it matters who enforces
+// them.
 func (b *builder) policies(context.Context) error {
 	defer b.ownPolicies()
 	defer b.adminPolicies()
@@ -47,7 +47,7 @@ func (b *builder) policies(context.Context) error {
 		case fact != factPolicy && b.Options.Objects == Outside:
 			why = "nothing in this cluster enforces it: " + b.Plan.Network.Plugin + " does not; " + b.selected(p)
 		case fact != factPolicy:
-			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin + " does not; where another controller does (Calico, for example), give the ACLs that it makes to HNS with hns: addPolicy"
+			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin + " does not; where another controller does (Calico, for example), add the ACLs that it creates with hns: addPolicy"
 		case b.Options.Objects == Outside:
 			why += ", and its packets do not pass; " + b.selected(p)
 		}
@@ -254,8 +254,8 @@ func (e enforcement) word() string {
 	return ""
 }
 
-// notAdmitted is a connection that no policy of a pod admits; end is what happens to it,
-// "" where nobody knows.
+// notAdmitted is a connection that no policy of a pod admits; end is what happens to it, "" where
+// that is not known.
 type notAdmitted struct {
 	policies string
 	out      bool

@@ -32,7 +32,7 @@ spec:
 		{"plugins/overlay-calico-vxlan.yaml", "", map[string]bool{"client": true, "subject": true, "there": false}},
 		{"plugins/l2bridge-calico-bgp.yaml", "  manifests: [" + admin + "]\n", map[string]bool{"client": true, "subject": false, "there": false}},
 		{"plugins/l2bridge-azure-npm.yaml", "", map[string]bool{"client": false, "subject": false}}, // ACLs name sets
-		{"labs/overlay-win-overlay.yaml", "", map[string]bool{"client": false, "subject": false}},   // nobody enforces them
+		{"labs/overlay-win-overlay.yaml", "", map[string]bool{"client": false, "subject": false}},   // not enforced
 		{"plugins/transparent-antrea.yaml", "", map[string]bool{"client": false, "subject": false}}, // Open vSwitch does
 	} {
 		f, err := lab.Parse("../../../fixtures/plugins/acls.yaml", fmt.Appendf(nil, `apiVersion: winlab.dev/v1alpha1

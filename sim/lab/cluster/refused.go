@@ -11,7 +11,7 @@ import (
 )
 
 var factNoNetwork = evidence.New("lab.pod-without-network", evidence.Code,
-	"When the network plugin refuses a pod (CNI ADD fails), the container runtime undoes what was made with CNI DEL, and the pod has no sandbox: none of its containers starts, it has no address, it is an endpoint of no Service, and the kubelet tries again for as long as the pod is there.",
+	"When the network plugin refuses a pod (CNI ADD fails), the container runtime undoes it with CNI DEL, and the pod has no sandbox: its containers do not start, it has no address, no Service has it as an endpoint, and the kubelet retries for as long as the pod exists.",
 	"kubernetes/kubernetes pkg/kubelet/kuberuntime/kuberuntime_manager.go (SyncPod, FailedCreatePodSandBox)",
 	"containerd/containerd internal/cri/server/sandbox_run.go (RunPodSandbox, teardownPodNetwork)",
 	"kubernetes/endpointslice utils.go (ShouldPodBeInEndpoints)")
@@ -28,7 +28,7 @@ type NoNetwork struct {
 type leftOut struct {
 	*pod
 	NoNetwork
-	// deleted: nobody tries any more.
+	// deleted: the kubelet no longer retries
 	deleted bool
 }
 
@@ -101,7 +101,7 @@ func (c *Cluster) log(line string) {
 	}
 }
 
-// forgetRefusal forgets that a pod was refused.
+// forgetRefusal removes a pod from the refused ones.
 func (b *builder) forgetRefusal(pod string) {
 	b.without = slices.DeleteFunc(b.without, func(l *leftOut) bool { return l.Key() == pod })
 }
@@ -115,7 +115,7 @@ func (b *builder) unprepared(n *Node, e error) {
 }
 
 var factNodeWithoutNetwork = evidence.New("lab.node-without-network", evidence.Inferred,
-	"Where the plugin's agent or start script cannot set a node's network up, the plugin has nothing to attach pods to and refuses each; the other nodes go on, with their routes to that node.",
+	"Where the plugin's agent or start script cannot set a node's network up, the plugin has nothing to attach pods to and refuses every pod; the other nodes keep working, with their routes to that node.",
 	"flannel-io/cni-plugin flannel.go (loadFlannelSubnetEnv: without the agent's subnet.env ADD fails)", "containernetworking/plugins plugins/main/windows/win-bridge/win-bridge.go (network not found)")
 
 // tryAgain does what the kubelet does for pods without a network: CNI ADD again. Where

@@ -15,7 +15,7 @@ import (
 // other nodes' pods by the first. It is in this package because no program sets
 // it up: an administrator does, by the guide.
 var factRRAS = evidence.New("lab.rras-design", evidence.Stated,
-	"Each Windows node has two adapters, a transparent container network on one of them, RRAS between them and routes to the other nodes' pods by the routable one.",
+	"Each Windows node has two adapters, a transparent container network on one of them, RRAS between them, and routes to the other nodes' pods through the routable adapter.",
 	"Kubernetes 1.5 guide for Windows by L3 routing")
 
 const rrasNetwork = "kube"
@@ -44,8 +44,8 @@ func (b *builder) rrasWindows(n *Node) error {
 	return b.rrasRoutes(n)
 }
 
-// rrasDump takes the container network of a Windows node from a dump. The host's
-// address on its switch is no object of HNS: it is the design's.
+// rrasDump takes the container network of a Windows node from a dump. The host's address on its
+// switch is not an HNS object: the design sets it.
 func (b *builder) rrasDump(n *Node, gateway netip.Prefix) error {
 	n.attach = n.attachFromDump
 	if err := b.loadDump(n); err != nil {

@@ -54,14 +54,14 @@ type Program struct {
 	Since time.Time
 	// Log is the file that it writes to.
 	Log string
-	// Ended says how it has ended by itself, "" for one that runs.
+	// Ended says how the program ended, "" while it runs.
 	Ended string
 }
 
 // Notice says what does not happen any more since the program has ended by itself.
 func (p *Program) Notice() trace.Notice {
 	kind, _, _ := strings.Cut(p.Name, " ")
-	return trace.Notice{What: p.Name + " of node/" + p.Node, Why: fmt.Sprintf("it has ended by itself (%s): what it made in HNS stays, and it follows no change; winlab restart %s/%s starts it again, winlab logs %s/%s has its words",
+	return trace.Notice{What: p.Name + " of node/" + p.Node, Why: fmt.Sprintf("it has ended (%s): what it created in HNS stays, but it no longer follows changes; winlab restart %s/%s starts it again, winlab logs %s/%s shows its output",
 		p.Ended, kind, p.Node, kind, p.Node)}
 }
 
@@ -85,7 +85,8 @@ func (c *Cluster) Programs() []Program {
 	return all
 }
 
-// ServiceOf is the HNS of a node as its programs call it, nil where there are none.
+// ServiceOf returns the HNS of a node as its programs call it, nil for a node without such
+// programs.
 func (c *Cluster) ServiceOf(node string) *hcn.Service {
 	if c.b == nil || c.b.real == nil || c.b.real.nodes[node] == nil {
 		return nil

@@ -137,7 +137,7 @@ func (b *builder) endpoint(p *pod, s *labfile.Service, a netip.Addr) kube.Endpoi
 		n, ok := p.Ports[name]
 		if !ok {
 			b.notice(fmt.Sprintf("pod %s as backend of Service %s", p.Key(), s.Key()),
-				fmt.Sprintf("the Service's targetPort is %q, and no container of the pod has a port of that name: the pod is no endpoint of this port", name), s.Origin)
+				fmt.Sprintf("the Service's targetPort is %q, but no container of the pod has a port with that name: the pod is not an endpoint of this port", name), s.Origin)
 			continue
 		}
 		e.Ports[port] = n
@@ -198,7 +198,7 @@ func (b *builder) startProxy(n *Node) (err error) {
 		b.noTroubles(n, kubeProxy)
 		cure := ""
 		if errors.Is(err, kubeproxy.ErrNoSourceVIP) {
-			cure = "; in a lab --source-vip={{sourceVIP}} is one on each node"
+			cure = "; in a lab, --source-vip={{sourceVIP}} sets one on each node"
 		}
 		b.trouble(n, kubeProxy, "it does not start: "+oneLine(n, err)+cure, nil, nil)
 	}
@@ -274,7 +274,7 @@ func oneLine(n *Node, err error) string {
 const ovnKubernetes = "ovn-kubernetes"
 
 var _ = evidence.New("ovs.service-proxy-name", evidence.Code,
-	"ovn-kubernetes follows no Service with the label service.kubernetes.io/service-proxy-name.",
+	"ovn-kubernetes ignores Services with the label service.kubernetes.io/service-proxy-name.",
 	"ovn-kubernetes/ovn-kubernetes go-controller/pkg/factory/factory.go (noAlternateProxySelector)")
 
 // ovnServices are the load balancers that OVN Kubernetes asks for: one for each
@@ -299,8 +299,7 @@ func ovnServices(services []*kube.Service, leave bool) []ovs.Service {
 	return all
 }
 
-// userspace starts the user-space proxy of a Windows node, in place of what it did
-// before.
+// userspace starts the user-space proxy of a Windows node and replaces what it did before.
 func (b *builder) userspace(n *Node) error {
 	u, err := kubeproxy.Userspace(n.Plan.Proxy, b.Kube, n.Node, b.Kube.Services)
 	if err != nil {

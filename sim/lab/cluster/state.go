@@ -13,7 +13,7 @@ import (
 // switch is Open vSwitch has no HNS in the model, and prints what the host has.
 func (n *Node) State() (*dump.State, error) {
 	if !n.Plan.Windows() {
-		return nil, fmt.Errorf("node %s runs Linux; the forms are those of Windows nodes", n.Name)
+		return nil, fmt.Errorf("node %s runs Linux; these forms are for Windows nodes", n.Name)
 	}
 	n.settle()
 	st := n.machine.Stack()

@@ -19,14 +19,14 @@ import (
 
 var (
 	factPodLeaves = evidence.New("lab.pod-deletion", evidence.Code,
-		"A pod that is deleted is first marked as terminating in its EndpointSlices; its network is taken down when its containers have stopped, and only then it is gone.",
+		"A pod that is deleted is first marked as terminating in its EndpointSlices. Its network is removed when its containers have stopped; only then is the pod gone.",
 		"kubernetes/kubernetes pkg/kubelet/kubelet.go SyncTerminatingPod", "kubernetes/endpointslice utils.go podToEndpoint")
 	factNodeStarts = evidence.New("lab.node-starts-again", evidence.Inferred,
-		"After a node has started again its agent sets the network up as before, every pod gets a new sandbox by CNI DEL and ADD, kube-proxy starts with no memory, and no machine on the node remembers a flow.",
+		"After a node restarts, its agent sets up the network as before, every pod gets a new sandbox with CNI DEL and ADD, kube-proxy starts without state, and no machine on the node remembers a flow.",
 		"kubernetes/kubernetes pkg/kubelet/kuberuntime/kuberuntime_manager.go computePodActions")
 	// FactHalfClosed is about connections that live over steps.
 	FactHalfClosed = evidence.New("lab.half-closed-connection", evidence.Inferred,
-		"A flow of a connection that one end has closed, or both, is kept as long as any other.",
+		"A flow of a connection that one or both ends have closed is kept as long as any other.",
 		"port flow settings in microsoft/SDN Kubernetes/windows/debug (half-open, TIME_WAIT and default time all 240 s)")
 )
 
@@ -50,8 +50,8 @@ func (e *StepError) Unwrap() error { return e.Err }
 // Done is how many of the plan's steps were done.
 func (c *Cluster) Done() int { return c.done }
 
-// Advance does the next step of the plan. Time passes for whoever has a clock; a
-// cluster has none.
+// Advance does the next step of the plan. Time passes for whoever has a clock; a cluster does not
+// have one.
 func (c *Cluster) Advance(ctx context.Context) error {
 	c.changes()
 	defer c.changes()
@@ -145,7 +145,7 @@ func (b *builder) known(s *plan.Step) error {
 		case p.Program == labfile.ProgramKubeProxy && (b.ovs != nil || n.Plan.Windows() && n.Plan.Proxy.Mode == kubeproxy.ModeNone):
 			return fmt.Errorf("%s: no kube-proxy runs on this node", p)
 		case p.Program != labfile.ProgramHNS && n.Plan.Dump != nil:
-			return fmt.Errorf("%s: the node's HNS was read from a dump, and what its programs did there is not known; restart hns, or call HNS", p)
+			return fmt.Errorf("%s: the node's HNS was read from a dump, and what its programs did there is not known; restart hns or call HNS instead", p)
 		case p.Program == labfile.ProgramNode && b.Plan.Network.Design != plan.CNI && n.windows != nil:
 			return fmt.Errorf("%s: how the network of plugin %s comes back on a Windows node is not modelled", p, b.Plan.Network.Plugin)
 		}
@@ -155,7 +155,7 @@ func (b *builder) known(s *plan.Step) error {
 	}
 	for _, n := range b.Nodes {
 		if n.Plan.Dump != nil && n.Plan.Proxy.Mode == kubeproxy.ModeKernelspace {
-			b.notice("kube-proxy on "+n.Name, "the node's HNS was read from a dump: load balancers there do not follow what changes in step "+s.Name, s.Origin)
+			b.notice("kube-proxy on "+n.Name, "the node's HNS was read from a dump: its load balancers do not follow the changes of step "+s.Name, s.Origin)
 		}
 	}
 	return nil
@@ -458,7 +458,7 @@ func (b *builder) canStep(s *plan.Step, plugin, proxy bool) error {
 	if b.Options.Keep || !(plugin && (pods || starts) || proxy && (pods || services || starts || len(s.Stop) > 0)) {
 		return nil
 	}
-	const why = "real components run only while a lab is built, and this step needs them again; write components: model"
+	const why = "real components run only while a lab is built, but this step needs them again; write components: model"
 	if b.Options.Components == labfile.Real {
 		return fmt.Errorf("%w for this lab: step %s: %s", ErrNoComponents, s.Name, why)
 	}

@@ -23,7 +23,7 @@ import (
 func (b *builder) unused(context.Context) error {
 	b.unusedFaults()
 	if b.Options.Objects != Outside {
-		b.unusedIPv6() // before the first pod nobody knows
+		b.unusedIPv6() // before the first pod this is not known
 	}
 	b.oldOverlay()
 	b.unusedProxyName()
@@ -37,11 +37,11 @@ func (b *builder) unusedHeadlessLabel() {
 	why := ""
 	switch {
 	case b.ovs != nil && b.Plan.Network.Plugin == ovnKubernetes:
-		why = "ovn-kubernetes reads it at EndpointSlices only, and their controller takes it off those of a Service with an address"
+		why = "ovn-kubernetes reads it only on EndpointSlices, and the EndpointSlice controller removes it from those of a Service with an address"
 	case b.ovs != nil:
-		why = "no source says that " + b.Plan.Network.Plugin + " passes over such a Service; in this lab it serves it"
+		why = "no source says that " + b.Plan.Network.Plugin + " ignores such a Service; in this lab it serves the Service"
 	case !slices.ContainsFunc(b.Nodes, func(n *Node) bool { return kubeproxy.ReadsHeadlessLabel(n.Version) }):
-		why = "kube-proxy passes over a Service with it from 1.16 to 1.35; before and after it serves the Service"
+		why = "kube-proxy ignores a Service with it from 1.16 to 1.35; other versions serve the Service"
 	}
 	for _, s := range b.Kube.Services {
 		if s.HeadlessLabel && !s.Headless && why != "" {
@@ -56,9 +56,9 @@ func (b *builder) unusedProxyName() {
 	why := ""
 	switch {
 	case b.ovs != nil && b.Plan.Network.Plugin != ovnKubernetes:
-		why = "no source says that " + b.Plan.Network.Plugin + " leaves such a Service to another program; in this lab it serves it"
+		why = "no source says that " + b.Plan.Network.Plugin + " leaves such a Service to another program; in this lab it serves the Service"
 	case b.ovs == nil && !slices.ContainsFunc(b.Nodes, func(n *Node) bool { return n.Version.AtLeast(14) }):
-		why = "kube-proxy knows the label from 1.14 on; before it serves the Service"
+		why = "kube-proxy knows the label from 1.14 on; earlier versions serve the Service"
 	}
 	for _, s := range b.Kube.Services {
 		if s.ProxyName != nil && why != "" {
@@ -67,8 +67,8 @@ func (b *builder) unusedProxyName() {
 	}
 }
 
-// oldOverlay notes nodes with an overlay network whose build no document supports for
-// it (feature OverlayNetwork): how it fails there nobody says, so the model has it work.
+// oldOverlay notes nodes with an overlay network whose build no document supports for it (feature
+// OverlayNetwork). No source says how it fails there, so in the model it works.
 func (b *builder) oldOverlay() {
 	for i, n := range b.Nodes {
 		if n.HNS == nil || n.Windows.Has(builds.OverlayNetwork) {
@@ -81,7 +81,7 @@ func (b *builder) oldOverlay() {
 		if !overlay {
 			continue
 		}
-		b.notice("an overlay network on "+n.Name, builds.OverlayNetwork.Fact().Says+" How it fails before is not simulated.", b.Plan.File.Origin("build", "spec", "nodes", i, "build"))
+		b.notice("an overlay network on "+n.Name, builds.OverlayNetwork.Fact().Says+" How it fails on earlier builds is not simulated.", b.Plan.File.Origin("build", "spec", "nodes", i, "build"))
 	}
 }
 
@@ -158,7 +158,7 @@ func (b *builder) warned(text string) {
 func (c *Cluster) WhyNoIPv6(n *Node) (string, *evidence.Fact) {
 	switch {
 	case n != nil && n.Plan.Dump != nil:
-		return "the endpoint in the dump has none", nil
+		return "the endpoint in the dump does not have one", nil
 	case c.plugin == nil:
 		return c.Plan.Network.Name + " gives pods IPv4 addresses only in this simulation", nil
 	}

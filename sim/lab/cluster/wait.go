@@ -17,8 +17,8 @@ import (
 // the node's HNS or sends it a packet (hns.Service.Later, and Stack.OnUse). Pods and what
 // their plugin may refuse are made at once. See docs/reference/speed.md.
 
-// canWait reports whether a node may do the rest when it is used: its programs are models,
-// and nobody else watches its HNS.
+// canWait reports whether a node may do the rest when it is used: its programs are models, and
+// nothing else watches its HNS.
 func (b *builder) canWait(n *Node) bool {
 	o := b.Options
 	plugin, proxy := b.wanted()
@@ -41,7 +41,7 @@ func (b *builder) wait(n *Node) {
 	}
 }
 
-// catchUp does what waits on a node.
+// catchUp does the deferred work on a node.
 func (b *builder) catchUp(n *Node) {
 	before := b.config
 	defer func() { b.waited += b.config - before }()
@@ -58,10 +58,10 @@ func (b *builder) catchUp(n *Node) {
 	b.settled++
 }
 
-// catchUpNow does what waits on a node whose HNS nobody has asked.
+// catchUpNow does the deferred work on a node whose HNS has not been used.
 func (b *builder) catchUpNow(n *Node) {
 	if n.HNS.Settle(); n.peers != nil {
-		b.catchUp(n) // while the cluster is built nobody asks
+		b.catchUp(n) // while the cluster is being built, nothing asks
 	}
 }
 
@@ -72,11 +72,11 @@ func (n *Node) settle() {
 	}
 }
 
-// Settle does what waits on a node. Before that only the stacks of its pods, and its
+// Settle does the deferred work on a node. Before that only the stacks of its pods, and its
 // addresses, are what they will be.
 func (c *Cluster) Settle(n *Node) { n.settle() }
 
-// SettleAll does what waits on all nodes.
+// SettleAll does the deferred work on all nodes.
 func (c *Cluster) SettleAll() {
 	for _, n := range c.Nodes {
 		n.settle()

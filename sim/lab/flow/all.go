@@ -9,9 +9,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// TraceAll traces n flows, and calls got with the number of each and its trace, or the
-// error of a flow that cannot be sent. The trace is valid until got returns: its memory is
-// used for the next one. Who wants to keep something of it copies that; words can be kept.
+// TraceAll traces n flows, and calls got with the number of each and its trace, or the error of a
+// flow that cannot be sent. The trace is valid until got returns: its memory is used for the next
+// one. A caller that wants to keep part of it must copy that part; strings can be kept.
 //
 // Where that pays, flows go through several clusters of the same plan at once, and got is
 // called by several goroutines, in no order and never twice for one flow; each cluster
@@ -64,7 +64,7 @@ func (c *Cluster) sideBySide(n int) int {
 type work struct {
 	n  int
 	mu sync.Mutex
-	// next is the first number that nobody has, failed that of err.
+	// next is the first number that has not been handed out, failed the number of err.
 	next, failed int
 	err          error
 }
@@ -93,7 +93,7 @@ func (w *work) take(f func(i int) error) {
 	}
 }
 
-// fail notes the error of the first number that has one. Nobody gets another piece.
+// fail records the error of the first number that has one. No more pieces are handed out.
 func (w *work) fail(i int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +109,7 @@ type reused struct {
 	used int
 }
 
-// sending is one that is free, or a new one. A nil reused has none.
+// sending returns a free one, or a new one. A nil reused does not have any.
 func (r *reused) sending() *sending {
 	if r == nil {
 		return &sending{}
@@ -122,7 +122,7 @@ func (r *reused) sending() *sending {
 	return s
 }
 
-// free makes all sendings free: nobody looks at their steps any more.
+// free makes all sendings free: their steps are no longer used.
 func (r *reused) free() {
 	for _, s := range r.list[:r.used] {
 		s.rec.Reset()
@@ -135,5 +135,5 @@ func (r *reused) free() {
 	}
 }
 
-// keptSendings bounds what is kept of a flow with many ways.
+// keptSendings bounds what is kept of a flow with many paths.
 const keptSendings = 16

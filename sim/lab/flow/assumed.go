@@ -10,12 +10,12 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// A lab of a real cluster has nodes at which nobody looked. They are as the models of
+// A lab of a real cluster has nodes that were not observed. They are as the models of
 // their plugin and of kube-proxy make them, and a real one may have drifted from that. So
 // what becomes of a packet there is the answer to a question: if the nodes are as they are
-// made, what the models say, and if not, nobody knows. See docs/decisions/missing-facts.md.
+// made, what the models say, and if not, the outcome is unknown. See docs/decisions/missing-facts.md.
 
-// assumedParam is the question whether nodes at which nobody looked are as they are made; a lab can pin
+// assumedParam is the question whether nodes that were not observed are as they are made; a lab can pin
 // its answer.
 const (
 	assumedParam = labfile.ParamAssumedNodes
@@ -23,7 +23,7 @@ const (
 	notAsMade    = labfile.AssumedOtherwise
 )
 
-// assumed splits the ways of a flow that come to nodes at which nobody looked. What is
+// assumed splits the paths of a flow that come to nodes that were not observed. What is
 // unknown anyway stays so.
 func (c *Cluster) assumed(s *sent) {
 	pinned := c.Plan.Params.Pinned[assumedParam]
@@ -76,7 +76,7 @@ func (c *Cluster) assumed(s *sent) {
 		p.Choices = append(slices.Clone(p.Choices), choice)
 		choice.Pick, choice.Value, choice.Label = 1, notAsMade, "not"
 		node := c.Plan.Node(p.Steps[first[i]].Place)
-		why := fmt.Sprintf("nobody looked at %s: %s", node.Kube.Name, node.Assumed)
+		why := fmt.Sprintf("%s was not observed: %s", node.Kube.Name, node.Assumed)
 		other.Choices = append(slices.Clone(other.Choices), choice)
 		other.Verdict, other.Reason, other.Summary = trace.Unknown, trace.MissingFact, sentence(why)
 		other.Cause, other.Causes, other.Seen, other.Arrived = "", nil, nil, nil
@@ -94,22 +94,22 @@ func (c *Cluster) assumed(s *sent) {
 	}
 }
 
-// asMadeBy says that nodes are as their plugin makes them, and kube-proxy where the plugin does
-// not take its place.
+// asMadeBy says that nodes are as their plugin configures them, and kube-proxy where the plugin does
+// not replace it.
 func asMadeBy(which string, nodes int, plugin string, proxy bool) string {
-	is, it, makes := "is", "it", plugin+" makes"
+	is, it, makes := "is", "it", plugin+" configures"
 	if nodes > 1 {
 		is, it = "are", "them"
 	}
 	if proxy {
-		makes = plugin + " and kube-proxy make"
+		makes = plugin + " and kube-proxy configure"
 	}
 	return which + " " + is + " as " + makes + " " + it
 }
 
-// AsMade is an error where the lab says that nodes at which nobody looked are not as they would be
-// made: what packets do there is unknown then, and what follows packets one by one, such as a replay
-// or a running lab, has no answer that says so.
+// AsMade is an error where the lab says that nodes that were not observed differ from the models. What
+// packets do there is unknown then, and a command that follows packets one by one, such as a replay or
+// a running lab, cannot express that.
 func (c *Cluster) AsMade() error {
 	if c.Plan.Params.Pinned[assumedParam] != notAsMade {
 		return nil
@@ -121,21 +121,20 @@ func (c *Cluster) AsMade() error {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the lab says %s: %s of %s, at which nobody looked, so what packets do there is unknown, and this follows packets as the models do; write %s: %s in params, or take the line out. winlab trace answers with it",
+	return fmt.Errorf("the lab says %s: %s for nodes that were not observed (%s), so what happens to packets there is unknown, but this command follows packets as the models do; write %s: %s in params, or remove the line. winlab trace accepts it",
 		assumedParam, notAsMade, strings.Join(nodes, ", "), assumedParam, asMade)
 }
 
-// Assumptions say what answers about packets at single nodes depend on where no question is asked,
-// as in a replay or a running lab: a sentence for each node at which nobody looked. There are none
-// where the lab says that such nodes are as they are made; where it says that they are not,
-// [Cluster.AsMade] is an error.
+// Assumptions are what verdicts rest on where questions are not followed, as in a replay or a running
+// lab: one sentence for each node that was not observed. The list is empty where the lab says that such
+// nodes are as their models; where it says that they are not, [Cluster.AsMade] is an error.
 func (c *Cluster) Assumptions() []string {
 	if c.Plan.Params.Pinned[assumedParam] == asMade {
 		return nil
 	}
 	var said []string
 	for _, n := range c.Plan.AssumedNodes() {
-		said = append(said, fmt.Sprintf("nobody looked at %s (%s): this takes it that %s", n.Kube.Name, n.Assumed, asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)))
+		said = append(said, fmt.Sprintf("%s (%s) was not observed; assuming that %s", n.Kube.Name, n.Assumed, asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)))
 	}
 	return said
 }

@@ -19,7 +19,7 @@ import (
 
 // A lab may not know which build of Windows a node has. Which rules HNS makes of its
 // objects depends on it, so there is one cluster for every build that a node may have,
-// and the flow is sent through each: of the nodes that it comes to, and no others. From
+// and the flow is sent through each of them, but only for the nodes that it reaches. From
 // there on a build is the answer to an open question like others (worlds.go): where the
 // flow ends alike on all, nothing is asked, and where not, the builds that decide are
 // named.
@@ -34,8 +34,7 @@ const (
 	maxKept   = 64
 )
 
-// ErrBuilds is that a lab does not know the build of some node, for those who need one
-// cluster.
+// ErrBuilds says that a lab does not know the build of some node, where a single cluster is needed.
 type ErrBuilds struct{ Nodes []*plan.Node }
 
 func (e *ErrBuilds) Error() string {
@@ -43,7 +42,7 @@ func (e *ErrBuilds) Error() string {
 	for _, n := range e.Nodes {
 		all = append(all, fmt.Sprintf("node %s (%s)", n.Kube.Name, n.Build))
 	}
-	return fmt.Sprintf("which build of Windows is not known of %s, and this needs one; write --windows BUILD, or the build in the lab. %s", strings.Join(all, ", "), askBuild(e.Nodes[0].Kube.Name))
+	return fmt.Sprintf("the Windows build of %s is not known, and this command needs one; write --windows BUILD, or set build in the lab. %s", strings.Join(all, ", "), askBuild(e.Nodes[0].Kube.Name))
 }
 
 // askBuild is how somebody finds out.
@@ -59,8 +58,7 @@ func (c *Cluster) OneBuild() error {
 	return nil
 }
 
-// sent is what became of a flow: its trace, not summed up, and whether all ways were
-// tried.
+// sent is the outcome of a flow: its trace, without a summary, and whether all paths were tried.
 type sent struct {
 	t *trace.Trace
 	ends
@@ -98,7 +96,7 @@ func (c *Cluster) settled(ctx context.Context, send sender) (*trace.Trace, error
 		t := all[0].t
 		t.Lab, t.Paths, t.Open = c.Info(), nil, nil
 		t.Verdict, t.Reason = trace.Unknown, trace.MissingFact
-		t.Summary = fmt.Sprintf("The builds of %s are not known, and the flow has to do with all of them: more than %d combinations. Say some with --windows, or in the lab.", strings.Join(many, ", "), maxBuilds)
+		t.Summary = fmt.Sprintf("The builds of %s are not known, and the flow involves all of these nodes: more than %d combinations. Set some with --windows, or in the lab.", strings.Join(many, ", "), maxBuilds)
 		t.Hints = append(t.Hints, askBuild(many[0]))
 		return t, nil
 	case err != nil:
@@ -113,7 +111,7 @@ func (s *sent) decided() bool { return s.t.Verdict != "" }
 // tooMany are nodes whose builds make too many worlds.
 type tooMany []string
 
-func (tooMany) Error() string { return "too many combinations of builds" }
+func (tooMany) Error() string { return "too many combinations of Windows builds" }
 
 // onBuilds sends a flow in a cluster with the chosen builds. Where it has to do with a node
 // whose build is not chosen, it is sent on each.
@@ -237,7 +235,7 @@ func selects(selector, labels map[string]string) bool {
 	return true
 }
 
-// join makes one trace of what became of a flow on all builds. Builds on which it ends
+// join makes one trace of the outcomes of a flow on all builds. Builds on which it ends
 // alike, whatever the other nodes have, are one answer.
 func (c *Cluster) join(all []buildWorld) *trace.Trace {
 	answers := map[string][]answer{} // by node

@@ -98,8 +98,8 @@ func endSummary(p *trace.Path, last *trace.Step) string {
 	return fmt.Sprintf(" %s%s: %s.", end, whereIn(last), last.Text())
 }
 
-// stuck reports whether nobody could carry the request further: what a destination
-// that nothing translated comes to.
+// stuck reports whether no machine could carry the request further, which is what happens to a
+// destination that nothing translated.
 func (l *loss) stuck() bool {
 	return l.last.Leg != trace.Reply && (slices.Contains(noWay, l.path.Reason) || l.path.Reason == trace.TTLExceeded || l.path.Reason == trace.NotEncapsulated)
 }
@@ -107,8 +107,8 @@ func (l *loss) stuck() bool {
 // service is the Service that the request asked for, nil for none.
 func (l *loss) service() *kube.Service { return l.Frontend(l.dst.Addr(), l.dst.Port(), l.proto) }
 
-// staleBackend: a load balancer sent the request to an address that is no endpoint of
-// its Service.
+// staleBackend: a load balancer sent the request to an address that is not an endpoint of its
+// Service.
 func (l *loss) staleBackend() (cause, bool) {
 	svc, to := l.service(), translatedTo(l.path.Steps)
 	if svc == nil || !to.IsValid() || l.path.Seen != nil && l.path.Verdict != trace.Rejected ||
@@ -118,11 +118,11 @@ func (l *loss) staleBackend() (cause, bool) {
 	if _, isNode := l.ownedByNode(to); isNode {
 		return cause{}, false // a node port that another node serves
 	}
-	now := "which nobody has"
+	now := "which no machine has"
 	if m, ok := l.whose(to); ok {
 		now = "which is that of " + m.String() + " now"
 	}
-	return cause{reason: trace.StaleBackend, because: fmt.Sprintf("%s is sent to %s, %s; it is no endpoint of Service %s", l.dst, to, now, svc.Key())}, true
+	return cause{reason: trace.StaleBackend, because: fmt.Sprintf("%s is sent to %s, %s; it is not an endpoint of Service %s", l.dst, to, now, svc.Key())}, true
 }
 
 // translatedTo is the last address that the request's destination was changed to, the
@@ -165,7 +165,7 @@ func (l *loss) inServiceRange() (cause, bool) {
 		return cause{}, false
 	}
 	return cause{reason: trace.ServiceRangeOverlap,
-		because: fmt.Sprintf("%s belongs to %s and lies in the Services' range %s, so the nodes treat it as a Service's, and no Service has it", a, m, cidr)}, true
+		because: fmt.Sprintf("%s belongs to %s and lies in the Service range %s, so the nodes treat it as a Service address, but no Service has it", a, m, cidr)}, true
 }
 
 // hostPortNotMapped: a pod asks for the port, and nothing on the node publishes it.
@@ -179,11 +179,11 @@ func (l *loss) hostPortNotMapped() (cause, bool) {
 		return cause{}, false
 	}
 	return cause{reason: trace.HostPortNotMapped,
-		because: fmt.Sprintf("pod %s asks for hostPort %d/%s, and its endpoint on %s has no policy that publishes it: the network plugin made none", pod, l.dst.Port(), l.proto, node)}, true
+		because: fmt.Sprintf("pod %s asks for hostPort %d/%s, but its endpoint on %s has no policy that publishes it: the network plugin did not create one", pod, l.dst.Port(), l.proto, node)}, true
 }
 
-// noBackend: there is a load balancer, or a rule that refuses in its place, and no
-// endpoint behind it may be used.
+// noBackend: there is a load balancer, or a rule that refuses instead, and it may use none of its
+// endpoints.
 func (l *loss) noBackend() (cause, bool) {
 	svc := l.service()
 	if l.path.Reason != trace.NoBackend || svc == nil {
@@ -215,7 +215,7 @@ func (l *loss) notServed() (cause, bool) {
 	s := l.FrontendOn(node, svc, l.dst.Addr(), l.dst.Port(), l.proto)
 	switch {
 	case s.Made:
-		because := node + " has the load balancer, and the packet met no rule of it"
+		because := node + " has the load balancer, but the packet met none of its rules"
 		switch {
 		case s.Because != "":
 			because += ": " + s.Because
@@ -247,7 +247,7 @@ func (l *loss) servingNode() string {
 func (l *loss) passesNoNode(svc *kube.Service) (cause, bool) {
 	a := l.dst.Addr()
 	if svc == nil || slices.Contains(svc.ClusterIPs, a) {
-		return cause{reason: trace.NoLoadBalancer, because: "the packet comes to no node, and only nodes translate the address of a Service"}, true
+		return cause{reason: trace.NoLoadBalancer, because: "the packet does not reach a node, and only nodes translate the address of a Service"}, true
 	}
 	return cause{reason: l.path.Reason, because: fmt.Sprintf("nothing leads %s, an address of Service %s, to a node", a, svc.Key())}, true
 }
@@ -260,7 +260,7 @@ func (l *loss) unknownFrontend() string {
 			continue
 		}
 		if isICMP(l.proto) {
-			return fmt.Sprintf("it is Service %s's, and load balancers translate ports of TCP and UDP, not a ping", s.Key())
+			return fmt.Sprintf("it belongs to Service %s, and load balancers translate TCP and UDP ports but not pings", s.Key())
 		}
 		var ports []string
 		for _, p := range s.Ports {
@@ -280,5 +280,5 @@ func (l *loss) noSuchNodePort() (cause, bool) {
 	if port := l.dst.Port(); !isNode || l.path.Reason != trace.PortClosed || l.service() != nil || port < minNodePort || port > maxNodePort {
 		return cause{}, false
 	}
-	return cause{reason: trace.PortClosed, because: fmt.Sprintf("no Service has the node port %d/%s, and no program listens on it", l.dst.Port(), l.proto)}, true
+	return cause{reason: trace.PortClosed, because: fmt.Sprintf("no Service has the node port %d/%s and no program listens on it", l.dst.Port(), l.proto)}, true
 }

@@ -15,9 +15,9 @@ type sendsAgain struct{ after time.Duration }
 
 func (e sendsAgain) Text() string {
 	if e.after > 0 {
-		return fmt.Sprintf("the connection stands; %s pass, then the program sends again", e.after)
+		return fmt.Sprintf("the connection is established; after %s the program sends again", e.after)
 	}
-	return "the connection stands; the program sends again"
+	return "the connection is established; the program sends again"
 }
 
 // hnsCalled is a call to HNS in the middle of a connection.
@@ -59,7 +59,7 @@ func (e sendsOn) Text() string {
 	}
 	switch e.sends {
 	case labfile.SendFin:
-		what = "sends its FIN: it has no more data"
+		what = "sends its FIN: it has no more data to send"
 	case labfile.SendReset:
 		what = "resets the connection"
 	}

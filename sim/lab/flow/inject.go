@@ -73,7 +73,7 @@ type nextHop struct {
 	mac  packet.MAC
 }
 
-// Outcome is what became of a frame.
+// Outcome is what happened to a frame.
 type Outcome struct {
 	Verdict trace.Verdict
 	Reason  trace.Reason
@@ -110,8 +110,7 @@ func (b *Boundary) String() string {
 // returns. One Injector gives a boundary by the same pointer each time.
 type Hop func(at *Boundary, frame []byte)
 
-// nobody is the machine behind a wire that a capture is played onto: it answers
-// nothing.
+// nobody stands for the machine behind a wire that a capture is played onto: it never answers.
 type nobody struct{}
 
 func (nobody) Receive(*wire.Simulation, *wire.NIC, *packet.Packet) {}
@@ -451,7 +450,7 @@ func (j *Injector) outcome(err error) Outcome {
 	case sim.Lost.Reason == trace.TTLExceeded:
 		lost.Verdict = trace.Looped
 	case sim.Lost.Reason == "":
-		lost.Object = "nobody took it"
+		lost.Object = "no machine accepted it"
 	}
 	return lost
 }

@@ -50,7 +50,7 @@ func (c *Cluster) ProxyName() string {
 	return string(c.Proxy.Mode)
 }
 
-// PodEndpoint is the id of a pod's HNS endpoint, "" when it has none. The
+// PodEndpoint returns the id of a pod's HNS endpoint, "" when the pod does not have one. The
 // namespace "default" can be left out.
 func (c *Cluster) PodEndpoint(pod string) string {
 	if p := c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: plan.PodKey(pod)}); p != nil {

@@ -35,7 +35,7 @@ func (f *flow) judge(k knowledge, r *run) trace.Path {
 		// Every loss is a step. A loss without a step is a bug of winlab and says
 		// nothing about the network.
 		p.Verdict, p.Reason, p.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
-		p.Summary = "The packet was lost without a step that says where: a fault of winlab."
+		p.Summary = "The packet was lost, but no step says where: this is a bug in winlab."
 	default:
 		p.Verdict, p.Reason = f.lost(&p, last)
 		p.Summary = lossSummary(p.Reason, last)
@@ -110,7 +110,7 @@ func lastReason(steps []trace.Step) *trace.Step {
 	return nil
 }
 
-// noWay are the reasons of a packet that nobody can or will carry further.
+// noWay are the reasons of a packet that no machine can or will carry further.
 var noWay = []trace.Reason{trace.NoRoute, trace.NoNeighbour, trace.NotForwarding, trace.NotMyAddress, trace.SpoofedSource}
 
 // lost finds the verdict and the reason that a person would give for a loss.
@@ -156,9 +156,9 @@ func (f *flow) requestLost(p *trace.Path, last *trace.Step) trace.Reason {
 	return last.Reason
 }
 
-// bareForPod reports whether a packet of an overlay that was lost outside the nodes
-// left a node for a pod: without encapsulation the underlay cannot know the way. What
-// no node has had in its hands nobody could have encapsulated.
+// bareForPod reports whether a packet of an overlay that was lost outside the nodes left a node for
+// a pod: without encapsulation the underlay cannot have a route. A packet that never reached a node
+// cannot have been encapsulated.
 func (f *flow) bareForPod(steps []trace.Step, last *trace.Step) bool {
 	if !f.overlay || last.Place != wire.Fabric || !slices.ContainsFunc(steps, func(s trace.Step) bool {
 		return s.Leg == last.Leg && s.N < last.N && f.around.IsNode(s.Place)

@@ -23,7 +23,7 @@ func TestMoreWaysThanAreTried(t *testing.T) {
 	}
 	tr = &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Dropped}}}
 	summarise(tr, true)
-	if tr.Verdict != trace.Varies || tr.Summary != "2 ways are possible: 1 delivered, 1 dropped." {
+	if tr.Verdict != trace.Varies || tr.Summary != "2 paths are possible: 1 delivered, 1 dropped." {
 		t.Errorf("got %s: %s", tr.Verdict, tr.Summary)
 	}
 }
@@ -94,8 +94,8 @@ func TestVerdictFollowsFromSteps(t *testing.T) {
 		{"overlay, the reply bare on the wire", overlay, run{seen: seen, steps: []trace.Step{onNode, step(trace.Reply, "win1", trace.ActForward, ""), replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NotEncapsulated},
 		{"overlay, the reply of a machine outside", overlay, run{seen: seen, steps: []trace.Step{onNode, replyTo(pod), replyNoRoute}}, trace.NoReply, trace.NoWayBack},
 		{"reply without a way", flow{}, run{seen: seen, steps: []trace.Step{replyNoRoute}}, trace.NoReply, trace.NoWayBack},
-		{"reply to an echo that nobody translated", flow{proto: packet.ICMP}, run{seen: seen, steps: []trace.Step{missedByProtocol, replyNoRoute}}, trace.NoReply, trace.ICMPNotTranslated},
-		{"reply from an address that nobody asked", flow{}, run{seen: seen, steps: []trace.Step{replySNAT, step(trace.Reply, "win1", trace.ActDrop, trace.UnexpectedSource)}}, trace.NoReply, trace.SourceTranslated},
+		{"reply to an echo that was not translated", flow{proto: packet.ICMP}, run{seen: seen, steps: []trace.Step{missedByProtocol, replyNoRoute}}, trace.NoReply, trace.ICMPNotTranslated},
+		{"reply from an address that was not asked", flow{}, run{seen: seen, steps: []trace.Step{replySNAT, step(trace.Reply, "win1", trace.ActDrop, trace.UnexpectedSource)}}, trace.NoReply, trace.SourceTranslated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

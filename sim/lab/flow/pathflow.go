@@ -11,9 +11,9 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// pathFlow is what an Injector keeps of a frame's whole way: where it crossed which
-// boundary, and how it ended. A frame with the same headers that is put in at the same
-// place goes the same way, as long as the path holds (docs/reference/speed.md).
+// pathFlow is what an Injector keeps of a frame's whole path: where it crossed which boundary, and
+// how it ended. A frame with the same headers that is put in at the same place goes the same way,
+// as long as the path holds (docs/reference/speed.md).
 type pathFlow struct {
 	key pathKey
 	*path.Flow
@@ -38,9 +38,9 @@ type pathKey struct {
 	head  [7]uint64
 }
 
-// keyOf is a frame's key. A frame has none whose way rests on more than that: one that
-// opens, ends or resets a TCP connection, a fragment, an ICMP error, one with a VLAN tag,
-// to a group, or larger than a link of Ethernet carries.
+// keyOf is a frame's key. A frame does not have a key if its path depends on more than that: one
+// that opens, ends or resets a TCP connection, a fragment, an ICMP error, one with a VLAN tag, to a
+// group, or larger than a link of Ethernet carries.
 func keyOf(e *Entry, p *packet.Packet) (k pathKey, ok bool) {
 	h := p.Headers()
 	if h.IPVersion == 0 || h.L4 == 0 || h.Fragment || h.VLAN != 0 || h.EthDst.IsMulticast() || h.Dst.IsMulticast() || p.Size() > host.EthernetMTU {
@@ -176,7 +176,7 @@ func (j *Injector) follow(k *pathKey, now time.Duration) (*Outcome, bool) {
 		c := &f.crossings[i]
 		if c.edits > done {
 			if f.Redo(&j.p, done, c.edits) != nil {
-				panic("flow: a frame no larger than one that went a path does not fit into its tunnels")
+				panic("flow: a frame no larger than one that took a path does not fit into the path's tunnels")
 			}
 			done = c.edits
 		}
@@ -185,7 +185,7 @@ func (j *Injector) follow(k *pathKey, now time.Duration) (*Outcome, bool) {
 	return f.outcome, true
 }
 
-// recordPath makes the devices note the way of the loaded frame.
+// recordPath makes the devices record the path of the loaded frame.
 func (j *Injector) recordPath() {
 	j.rec.Reset()
 	j.rec.Len, j.rec.Ways = j.p.Len(), j.c.Ways()
@@ -195,7 +195,7 @@ func (j *Injector) recordPath() {
 	j.sim.Path = &j.rec
 }
 
-// keepPath keeps the way that was recorded, if nothing but the frame was on it.
+// keepPath keeps the path that was recorded, if nothing but the frame took it.
 func (j *Injector) keepPath(k *pathKey, o *Outcome) {
 	j.p.Note(nil)
 	j.sim.Path = nil

@@ -42,7 +42,7 @@ type Arrival struct {
 	Sent bool
 }
 
-// Wires are the time and the chance of links that are slow or lossy.
+// Wires supply time and randomness for links that are slow or lossy.
 type Wires interface {
 	// Now is the time of the links.
 	Now() time.Duration

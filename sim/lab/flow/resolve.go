@@ -96,11 +96,11 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r request) (*flow
 	if in != nil && !c.served(dst.addr) {
 		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
-		t.Summary = fmt.Sprintf("%s is where %s is reached: nothing in this lab has that address, and what its controller does is not simulated. Ask for the Service of a rule.", dst.addr, ingressText(in))
+		t.Summary = fmt.Sprintf("%s is the address of %s: nothing in this lab has it, and what its controller does is not simulated. Send to the Service of a rule instead.", dst.addr, ingressText(in))
 		return nil, nil
 	}
 	if dst.port == 0 && r.Protocol != "ping" {
-		return nil, fmt.Errorf("%s: say the port, for example %s:80", r.To, r.To)
+		return nil, fmt.Errorf("%s: add the port, for example %s:80", r.To, r.To)
 	}
 	if r.Protocol == "ping" {
 		dst.port = 0
@@ -130,7 +130,7 @@ func (c *Cluster) withoutNetwork(t *trace.Trace, e ends) bool {
 		if !ok {
 			continue
 		}
-		then := "it has no address, so nothing can be sent to it"
+		then := "it does not have an address, so nothing can be sent to it"
 		if i == 0 {
 			then, t.Flow.Node = "none of its containers runs, so nothing is sent", no.Node
 		}
@@ -267,7 +267,7 @@ func (c *Cluster) source(t labfile.Target, v6 bool) (endpoint, error) {
 	if t.Kind == labfile.AddressTarget {
 		m := c.Owner(t.Addr)
 		if m == nil {
-			return endpoint{}, fmt.Errorf("nobody in this lab has the address %s", t.Addr)
+			return endpoint{}, fmt.Errorf("no machine in this lab has the address %s", t.Addr)
 		}
 		return c.endpointOf(m, t.Addr.Is6()), nil
 	}
@@ -509,7 +509,7 @@ func (c *Cluster) resolveName(ctx context.Context, m *cluster.Machine, name stri
 	}
 	if in := c.ingressNamed(name); in != nil && (first.Reason == trace.NameNotFound || first.Reason == trace.NameNotCompleted) {
 		first.Verdict, first.Reason = trace.Unknown, trace.ModelHole
-		first.Summary = fmt.Sprintf("%s is a name of %s, and the lab does not say which address it has; write it under dns.records. %s", name, ingressText(in), first.Summary)
+		first.Summary = fmt.Sprintf("%s is a name of %s, but the lab does not say which address it has; add it to dns.records. %s", name, ingressText(in), first.Summary)
 	}
 	return first, ips, nil
 }

@@ -58,11 +58,11 @@ func (c *Cluster) explore(ctx context.Context, f *flow) (paths []trace.Path, com
 // maxCauses bounds the causes that are named of one path.
 const maxCauses = 4
 
-// further finds what else is in the way of a packet that a rule blocked: it is sent
-// again without that rule. The steps and the verdict stay those of the first time, and
-// each further end is a cause of its own. Only what somebody decided to block, ACLs and
-// rules of the network, can be left out: nobody can say what a packet would meet
-// behind a route that is not there.
+// further finds what else would stop a packet that a rule blocked: it is sent again
+// without that rule. The steps and the verdict stay those of the first time, and each
+// further end is a cause of its own. Only what somebody decided to block, ACLs and rules
+// of the network, can be left out: it is not known what a packet would meet behind a
+// route that is not there.
 func (c *Cluster) further(ctx context.Context, f *flow, forced []int, p *trace.Path) error {
 	if _, blocked := blockedBy(p); !blocked {
 		return nil
@@ -93,7 +93,7 @@ func (c *Cluster) further(ctx context.Context, f *flow, forced []int, p *trace.P
 	}
 	if len(all) > 1 {
 		p.Causes = all
-		p.Summary = fmt.Sprintf("There are %d causes, one behind the other: %s", len(all), numbered(all))
+		p.Summary = fmt.Sprintf("There are %d causes; fixing one reveals the next: %s", len(all), numbered(all))
 	}
 	return nil
 }

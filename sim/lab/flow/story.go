@@ -92,7 +92,7 @@ func (c *Cluster) life(f labfile.Flow) ([]packetOf, error) {
 		}
 	}
 	if f.Number == 0 || len(all) == 0 || all[len(all)-1].Connection != f.Connection {
-		return nil, fmt.Errorf("connection %s: a flow of a connection is one of its lab; take it from AllFlows", f.Connection)
+		return nil, fmt.Errorf("connection %s: a flow of a connection must be one of its lab's flows; take it from AllFlows", f.Connection)
 	}
 	return all, nil
 }
@@ -353,7 +353,7 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 	var server *host.Socket
 	if p.By == labfile.ByServer || sends == labfile.SendReset {
 		if server = o.server; server == nil || p.By == labfile.ByServer && !slices.Contains(r.accepted(), server) {
-			return fmt.Errorf("connection %s: no program holds its other end any more", name)
+			return fmt.Errorf("connection %s: no program holds its other end any longer", name)
 		}
 	}
 	r.sendOn(o, p, server)

@@ -135,18 +135,18 @@ func summarise(t *trace.Trace, complete bool) {
 	switch {
 	case !ok || !complete && !differ && ends[0].verdict != trace.Varies:
 		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
-		t.Summary = fmt.Sprintf("There are more than %d ways; those were tried and ended alike, the others were not tried.", maxPaths)
+		t.Summary = fmt.Sprintf("There are more than %d paths; those tried ended alike, and the others were not tried.", maxPaths)
 		if !ok {
-			t.Summary = fmt.Sprintf("%d questions that no source decides are on the way, too many to try all answers. Pin some in the lab: %s.", len(qs), paramsOf(qs))
+			t.Summary = fmt.Sprintf("%d questions that no source decides are on the path, too many to try all answers. Pin some in the lab: %s.", len(qs), paramsOf(qs))
 		}
 		return
 	case differ:
 		decide(t, qs, ws, ends)
 	case ends[0].verdict == trace.Varies:
 		t.Verdict, t.Reason = trace.Varies, trace.SplitVerdict
-		t.Summary = fmt.Sprintf("%d ways are possible: %s.", n, countsText(t.Paths))
+		t.Summary = fmt.Sprintf("%d paths are possible: %s.", n, countsText(t.Paths))
 	case n > 1:
-		t.Summary = fmt.Sprintf("All %d ways were tried. %s", n, t.Summary)
+		t.Summary = fmt.Sprintf("All %d paths were tried. %s", n, t.Summary)
 	}
 	if !differ {
 		nameCauses(t, ws[0], qs)
@@ -159,12 +159,12 @@ func summarise(t *trace.Trace, complete bool) {
 		t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", maxPaths)
 	}
 	if t.Reason == trace.ICMPNotTranslated {
-		t.Hints = append(t.Hints, "TCP and UDP are translated on the same way: try "+t.Flow.To+" with a port")
+		t.Hints = append(t.Hints, "TCP and UDP are translated on the same path: try "+t.Flow.To+" with a port")
 	}
 }
 
 // nameCauses names all causes where paths of one world fail for different ones. What
-// differs by the answer to an open question is no cause beside another.
+// differs by the answer to an open question is not a separate cause.
 func nameCauses(t *trace.Trace, w world, qs []question) {
 	if len(t.Paths) == 1 {
 		t.Causes = causesOf(t.Paths)
@@ -175,7 +175,7 @@ func nameCauses(t *trace.Trace, w world, qs []question) {
 		return
 	}
 	if t.Verdict != trace.Varies {
-		t.Summary = fmt.Sprintf("All %d ways were tried, and all fail.", len(t.Paths))
+		t.Summary = fmt.Sprintf("All %d paths were tried, and all fail.", len(t.Paths))
 	}
 	t.Summary += fmt.Sprintf(" There are %d causes: %s", len(t.Causes), numbered(t.Causes))
 }
@@ -240,7 +240,7 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 	t.Summary = sentence(condition(qs, deciding, ws, ends))
 	onBuilds := buildsIn(qs, deciding)
 	if len(onBuilds) > 0 && len(t.Summary) > longCondition {
-		t.Summary = fmt.Sprintf("The verdict depends on the build of Windows of %s, which is not known: it is %s, by the build.", strings.Join(onBuilds, " and that of "), verdictsIn(ends))
+		t.Summary = fmt.Sprintf("The verdict depends on the Windows build of %s, which is not known: it is %s, depending on the build.", strings.Join(onBuilds, " and that of "), verdictsIn(ends))
 	}
 	for _, n := range onBuilds {
 		t.Summary += " " + askBuild(n) + "."
@@ -262,18 +262,18 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 		}
 		t.Open = append(t.Open, o)
 		if q.param == assumedParam {
-			t.Hints = append(t.Hints, "look at the nodes: winlab.exe collect BUNDLE on those with Windows, iptables-save, ip route and ip neigh on those with Linux; assumed: of a node in the lab says why it is not known")
+			t.Hints = append(t.Hints, "collect the state of the nodes: winlab.exe collect BUNDLE on Windows, iptables-save, ip route and ip neigh on Linux; assumed: of a node in the lab says why its state is not known")
 			continue
 		}
 		if q.param == buildParam {
-			t.Hints = append(t.Hints, fmt.Sprintf("say which build %s has: --windows BUILD, or build: at the node in the lab", q.about))
+			t.Hints = append(t.Hints, fmt.Sprintf("set the build of %s: --windows BUILD, or build: of the node in the lab", q.about))
 			continue
 		}
-		t.Hints = append(t.Hints, fmt.Sprintf("winlab cannot know which; pin it in the lab with spec.params %s: %s", q.param, strings.Join(q.values, " or ")))
+		t.Hints = append(t.Hints, fmt.Sprintf("winlab cannot know which applies; pin it in the lab with spec.params %s: %s", q.param, strings.Join(q.values, " or ")))
 	}
 }
 
-// longCondition is the length from on which nobody reads a condition to its end.
+// longCondition is the length above which a condition is too long to be read.
 const longCondition = 600
 
 // buildsIn are the nodes whose builds are among questions.

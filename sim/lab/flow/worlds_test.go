@@ -14,12 +14,12 @@ func TestSummarise(t *testing.T) {
 		name, paths, verdict, summary, open string
 	}{
 		{"one path", "delivered", "delivered ok", "", ""},
-		{"backends that differ", "#1 delivered\n#2 dropped", "varies depends-on-backend", "2 ways are possible: 1 delivered, 1 dropped.", ""},
+		{"backends that differ", "#1 delivered\n#2 dropped", "varies depends-on-backend", "2 paths are possible: 1 delivered, 1 dropped.", ""},
 		{"a question that decides", "rp=off delivered\nrp=strict dropped", "varies open-question", "Delivered if rp off; dropped if rp strict.", "rp"},
 		{"a question about a machine", "rp@lin1=off delivered\nrp@lin1=strict dropped", "varies open-question", "Delivered if on lin1 rp off; dropped if on lin1 rp strict.", "rp@lin1"},
-		{"a question that changes nothing", "rp=off delivered\nrp=strict delivered", "delivered ok", "All 2 ways were tried. ", ""},
+		{"a question that changes nothing", "rp=off delivered\nrp=strict delivered", "delivered ok", "All 2 paths were tried. ", ""},
 		{"a failure whose form is open", "fw=on dropped closed\nfw=off rejected closed", "varies closed", "Dropped if fw on; rejected if fw off.", "fw"},
-		{"in every world the backends differ", "rp=off #1 delivered\nrp=off #2 dropped\nrp=strict #1 delivered\nrp=strict #2 dropped", "varies depends-on-backend", "4 ways are possible: 2 delivered, 2 dropped.", ""},
+		{"in every world the backends differ", "rp=off #1 delivered\nrp=off #2 dropped\nrp=strict #1 delivered\nrp=strict #2 dropped", "varies depends-on-backend", "4 paths are possible: 2 delivered, 2 dropped.", ""},
 		{"in one world the backends differ", "#1 delivered\n#2 rp=off delivered\n#2 rp=strict dropped", "varies open-question", "Delivered if rp off; varies if rp strict.", "rp"},
 		{"two questions, one decides", "rp=off fw=on delivered\nrp=off fw=off delivered\nrp=strict dropped", "varies open-question", "Delivered if rp off; dropped if rp strict.", "rp"},
 		{"two questions decide", "rp=off fw=on dropped\nrp=off fw=off rejected\nrp=strict no-reply", "varies open-question", "If rp off: dropped if fw on; rejected if fw off; no-reply if rp strict.", "rp fw"},

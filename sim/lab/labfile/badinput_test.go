@@ -87,18 +87,18 @@ func TestMistakesAreFound(t *testing.T) {
 		{"missing manifest", right + "  manifests: [web.yaml]\n", "x.yaml:13:15: manifest web.yaml: there is no such file"},
 		{"no nodes", head + "  network: {plugin: nat}\n", "x.yaml:5:3: the lab has no nodes"},
 		{"pod on no node", right + "  variants:\n    - name: v\n      set: {pods: [{name: p2, node: winn1}]}\n", `x.yaml:15:37: there is no node "winn1"; did you mean "win1"?`},
-		{"pod address twice", right + "  variants:\n    - name: v\n      set: {pods: [{name: client, address: 10.244.1.9}, {name: b, address: 10.244.1.9}]}\n", "x.yaml:15:76: 10.244.1.9 is the address of pod default/client already"},
-		{"pod address of a host", strings.Replace(right, "node: win1}\n  hosts", "node: win1, address: 192.168.1.50}\n  hosts", 1), "x.yaml:10:43: 192.168.1.50 is the address of host lan already"},
+		{"pod address twice", right + "  variants:\n    - name: v\n      set: {pods: [{name: client, address: 10.244.1.9}, {name: b, address: 10.244.1.9}]}\n", "x.yaml:15:76: 10.244.1.9 is already the address of pod default/client"},
+		{"pod address of a host", strings.Replace(right, "node: win1}\n  hosts", "node: win1, address: 192.168.1.50}\n  hosts", 1), "x.yaml:10:43: 192.168.1.50 is already the address of host lan"},
 		{"pod address outside its node", strings.Replace(right, "node: win1}\n  hosts", "node: win1, address: 10.244.7.1}\n  hosts", 1), "x.yaml:10:43: 10.244.7.1 is outside 10.244.1.0/24, the pod range of node win1"},
-		{"host port twice", strings.Replace(right, "node: win1}\n  hosts", "node: win1, hostPorts: [tcp/80:80, \"tcp/80:81\"]}\n  hosts", 1), "x.yaml:10:57: host port 80 of node win1 is taken by pod default/client already"},
+		{"host port twice", strings.Replace(right, "node: win1}\n  hosts", "node: win1, hostPorts: [tcp/80:80, \"tcp/80:81\"]}\n  hosts", 1), "x.yaml:10:57: host port 80 of node win1 is already taken by pod default/client"},
 		{"run without a program", strings.Replace(right, "node: win1}\n  hosts", "node: win1, run: []}\n  hosts", 1), "x.yaml:10:39: run is a program and its arguments"},
 		{"run of an empty program", strings.Replace(right, "node: win1}\n  hosts", "node: win1, run: [\"\", a]}\n  hosts", 1), "x.yaml:10:39: run is a program and its arguments"},
 		{"a program of Windows on Linux", strings.Replace(right, "node: win1}\n  hosts", "node: linux1, run: [./A.EXE]}\n  hosts", 1), "x.yaml:10:41: ./A.EXE is a program of Windows, and node linux1 runs Linux"},
-		{"a zero byte in a program", strings.Replace(right, "node: win1}\n  hosts", "node: win1, run: [a, \"b\\0\"]}\n  hosts", 1), "x.yaml:10:43: an argument of a program has no zero byte"},
+		{"a zero byte in a program", strings.Replace(right, "node: win1}\n  hosts", "node: win1, run: [a, \"b\\0\"]}\n  hosts", 1), "x.yaml:10:43: an argument of a program cannot contain a zero byte"},
 		{"run in a step", right + "  steps: [{name: s, pods: [{name: b, node: linux1, run: [a.exe]}]}]\n", "x.yaml:13:57: a.exe is a program of Windows"},
 		{"pod ranges overlap", strings.Replace(right, "- {name: win1}", "- {name: win1, podCIDR: 10.244.0.0/23}", 1), "x.yaml:8:29: the pod range 10.244.0.0/23 of win1 overlaps 10.244.0.0/24 of linux1"},
-		{"HNS of a node of Antrea", strings.Replace(strings.Replace(right, "ovn-kubernetes", "antrea", 1), "- {name: win1}", "- {name: win1, hnsDump: [x.yaml]}", 1), "x.yaml:8:29: on a node of Antrea the flows of Open vSwitch decide about packets"},
-		{"route without a next hop", strings.Replace(right, "- {name: win1}", "- {name: win1, routes: [{to: 10.0.0.0/8}]}", 1), "x.yaml:8:29: the route of win1 needs the next hop"},
+		{"HNS of a node of Antrea", strings.Replace(strings.Replace(right, "ovn-kubernetes", "antrea", 1), "- {name: win1}", "- {name: win1, hnsDump: [x.yaml]}", 1), "x.yaml:8:29: on an Antrea node the Open vSwitch flows handle packets"},
+		{"route without a next hop", strings.Replace(right, "- {name: win1}", "- {name: win1, routes: [{to: 10.0.0.0/8}]}", 1), "x.yaml:8:29: the route of win1 needs a next hop"},
 		{"host twice", right + "    - {name: lan, address: 192.168.1.51}\n", `x.yaml:13:7: a host needs a name of its own; "lan" is empty or taken`},
 		{"unknown Service in a flow", right + "  flows: [{from: pod/client, to: svc/kubernets}]\n", `x.yaml:13:34: svc/kubernets: there is no Service default/kubernets in this lab; did you mean "default/kubernetes"?`},
 		{"unknown host in a flow", right + "  flows: [{from: host/lam, to: pod/client}]\n", `x.yaml:13:18: host/lam: there is no host lam in this lab; did you mean "lan"?`},
@@ -107,20 +107,20 @@ func TestMistakesAreFound(t *testing.T) {
 		{"unknown verdict of a backend", right + "  flows: [{from: pod/client, to: node/win1:80, backends: {win1: fine}}]\n", `x.yaml:13:65: no verdict "fine"`},
 		{"setting with a bad build", right + "  settings: [{kubernetes: \"1.20\", build: \"9.9\"}]\n", "x.yaml:13:42: "},
 		{"setting with a bad proxy mode", right + "  settings: [{kubernetes: \"1.20\", proxy: {mode: iptable}}]\n", `x.yaml:13:49: there is no proxy mode "iptable"`},
-		{"flag newer than the version", right + "  settings: [{kubernetes: \"1.10\", proxy: {mode: kernelspace, flags: [\"--enable-dsr=true\"]}}]\n", "--enable-dsr=true: kube-proxy 1.10 has no such flag; it came with 1.14"},
-		{"HNS call of two actions", right + "  hns: [{node: win1, restart: true, delete: {kind: endpoint}}]\n", "x.yaml:13:9: an HNS call is exactly one of"},
+		{"flag newer than the version", right + "  settings: [{kubernetes: \"1.10\", proxy: {mode: kernelspace, flags: [\"--enable-dsr=true\"]}}]\n", "--enable-dsr=true: kube-proxy 1.10 does not have this flag; 1.14 introduced it"},
+		{"HNS call of two actions", right + "  hns: [{node: win1, restart: true, delete: {kind: endpoint}}]\n", "x.yaml:13:9: an HNS call must have exactly one of"},
 		{"HNS call on an unknown kind", right + "  hns: [{node: win1, delete: {kind: loadbalancer}}]\n", `x.yaml:13:37: there is no kind "loadbalancer"; did you mean "loadBalancer"?`},
 		{"HNS call for an unknown pod", right + "  hns: [{node: win1, removePolicy: {kind: endpoint, pod: clientt, type: ACL}}]\n", `there is no pod default/clientt in this lab; did you mean "default/client"?`},
 		{"HNS call without end", right + "  hns: [{node: win1, create: {kind: loadBalancer, count: 2000000000, object: {}}}]\n", "x.yaml:13:58: count is 2000000000; write 1 to 65536"},
 		{"HNS call with a bad code", right + "  hns: [{node: win1, restart: true, error: E_FAIL}]\n", `x.yaml:13:44: "E_FAIL" is not an error code`},
 		{"variant with an unknown field", right + "  variants: [{name: v, set: {nodez: []}}]\n", `x.yaml:13:30: set has no field "nodez"; did you mean "nodes"?`},
 		{"variant that sets flows", right + "  variants: [{name: v, set: {flows: []}}]\n", `x.yaml:13:30: set cannot have flows: write flows beside set`},
-		{"variant that sets settings", right + "  variants: [{name: v, set: {settings: []}}]\n", `x.yaml:13:30: set cannot have settings: every variant is evaluated in the lab's settings`},
-		{"variant that sets a base", right + "  variants: [{name: v, set: {base: y.yaml}}]\n", `x.yaml:13:30: set cannot have base: the lab has its base before`},
+		{"variant that sets settings", right + "  variants: [{name: v, set: {settings: []}}]\n", `x.yaml:13:30: set cannot have settings: every variant is evaluated with the lab's settings`},
+		{"variant that sets a base", right + "  variants: [{name: v, set: {base: y.yaml}}]\n", `x.yaml:13:30: set cannot have base: a variant cannot change the base`},
 		{"variant that sets variants", right + "  variants: [{name: v, set: {variants: []}}]\n", `x.yaml:13:30: set cannot have variants`},
 		{"step with a title", right + "  steps: [{name: a, title: b}]\n", `x.yaml:13:21: an entry of steps has no field "title"`},
-		{"fault of two kinds", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{pod: client, dropRules: a, keepRules: b}]}", 1), "x.yaml:8:29: a fault has exactly one of dropRules, keepRules and addRule"},
-		{"fault without a port", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{dropRules: a}]}", 1), "x.yaml:8:29: a fault needs the pod whose port has it, or port: host or external"},
+		{"fault of two kinds", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{pod: client, dropRules: a, keepRules: b}]}", 1), "x.yaml:8:29: a fault must have exactly one of dropRules, keepRules and addRule"},
+		{"fault without a port", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{dropRules: a}]}", 1), "x.yaml:8:29: a fault needs the pod whose port it affects, or port: host or external"},
 		{"fault of a Linux node", strings.Replace(right, "os: linux}", "os: linux, faults: [{pod: a, dropRules: a}]}", 1), "x.yaml:7:42: faults are for Windows nodes"},
 		{"extra rule without an action", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{pod: a, addRule: {layer: LB, direction: out}}]}", 1), `x.yaml:8:47: there is no action ""`},
 		{"extra rule that translates to nothing", strings.Replace(right, "- {name: win1}", "- {name: win1, faults: [{pod: a, addRule: {layer: LB, direction: out, action: nat}}]}", 1), "x.yaml:8:83: nat needs setSource or setDestination"},
@@ -131,15 +131,15 @@ func TestMistakesAreFound(t *testing.T) {
 		{"DNS record", right + "  dns: {records: {www: here}}\n", `x.yaml:13:24: "here" is not an answer`},
 		{"DNS record of a code in small letters", right + "  dns: {records: {www.a.b: servfail}}\n", `x.yaml:13:28: "servfail" is not an answer; write an address, the full name`},
 		{"DNS record of no name", right + "  dns: {records: {www..b: 10.1.2.3}}\n", `"www..b" is not a name that DNS can carry`},
-		{"DNS record of a forwarded zone", right + "  dns: {records: {www.a.b: 10.1.2.3}, forward: {a.b: [10.1.2.4]}}\n", `x.yaml:13:28: www.a.b is in the zone a.b, which dns.forward gives to other servers`},
+		{"DNS record of a forwarded zone", right + "  dns: {records: {www.a.b: 10.1.2.3}, forward: {a.b: [10.1.2.4]}}\n", `x.yaml:13:28: www.a.b is in the zone a.b, which dns.forward sends to other servers`},
 		{"forward to nobody", right + "  dns: {forward: {a.b: []}}\n", `no name server; write [host/NAME] or [ADDRESS]`},
 		{"forward to an unknown host", right + "  dns: {forward: {a.b: [host/lam]}}\n", `x.yaml:13:25: there is no host "lam"; did you mean "lan"?`},
-		{"forward to a host that is no name server", right + "  dns: {forward: {a.b: [host/lan]}}\n", `x.yaml:13:25: host lan is no name server; give it records`},
+		{"forward to a host that is not a name server", right + "  dns: {forward: {a.b: [host/lan]}}\n", `x.yaml:13:25: host lan is not a name server; give it records`},
 		{"forward to a text", right + "  dns: {forward: {a.b: [10.1.2]}}\n", `x.yaml:13:25: "10.1.2" is not a name server; write host/NAME or an address`},
 		{"forward of the cluster's own domain", right + "  dns: {forward: {svc.cluster.local: [10.1.2.3]}}\n", `svc.cluster.local is in the cluster domain cluster.local, which the cluster DNS answers for itself`},
 		{"forward without a cluster DNS", right + "  dns: {off: true, forward: {a.b: [10.1.2.3]}}\n", `the cluster has no DNS that could forward (dns.off)`},
 		{"zones without records", right + "    - {name: ns, address: 192.168.1.51, zones: [a.b]}\n", `x.yaml:13:48: the host has zones and no records`},
-		{"record outside of the zones", right + "    - {name: ns, address: 192.168.1.51, zones: [a.b], records: {www.c.d: 10.1.2.3}}\n", `www.c.d is in none of the zones a.b of this host`},
+		{"record outside of the zones", right + "    - {name: ns, address: 192.168.1.51, zones: [a.b], records: {www.c.d: 10.1.2.3}}\n", `www.c.d is not in any of the zones a.b of this host`},
 		{"ports of a security rule", head + "  network: {plugin: nat}\n  nodes: [{name: w}]\n  fabric: {segments: [{name: nodes, rules: [{action: deny, ports: 9-1}]}]}\n", `x.yaml:7:67: "9-1" is not a port or a range of ports; write 80 or 8000-8080`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,25 +195,25 @@ func TestFilesThatAreNoLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Load(big)
-	said(t, big, err, "big.yaml: 67108865 bytes are too much for a lab; the limit is 67108864")
+	said(t, big, err, "big.yaml: the lab has 67108865 bytes; the limit is 67108864")
 	_, err = Parse("big.yaml", bytes.Repeat([]byte("a"), maxSize+1))
-	said(t, "x/y", err, "too much for a lab")
+	said(t, "x/y", err, "; the limit is ")
 }
 
 func TestBases(t *testing.T) {
 	loop := write(t, "a.yaml", head+"  base: b.yaml\n", "b.yaml", head+"  base: a.yaml\n")
 	_, err := Load(loop)
-	said(t, loop, err, "b.yaml:5:9: the lab rests on itself: a.yaml -> b.yaml -> a.yaml")
+	said(t, loop, err, "b.yaml:5:9: the lab is its own base: a.yaml -> b.yaml -> a.yaml")
 	self := write(t, "a.yaml", head+"  base: ./a.yaml\n")
 	_, err = Load(self)
-	said(t, self, err, "a.yaml:5:9: the lab rests on itself")
+	said(t, self, err, "a.yaml:5:9: the lab is its own base")
 	var deep []string
 	for i := range 12 {
 		deep = append(deep, string(rune('a'+i))+".yaml", head+"  base: "+string(rune('b'+i))+".yaml\n")
 	}
 	far := write(t, deep...)
 	_, err = Load(far)
-	said(t, far, err, "rests on")
+	said(t, far, err, "its own base")
 	bad := write(t, "a.yaml", head+"  base: b.yaml\n", "b.yaml", right+"  podz: []\n")
 	_, err = Load(bad)
 	said(t, bad, err, `b.yaml:13:3: spec has no field "podz"`)

@@ -197,7 +197,7 @@ spec:
 `
 
 // Texts of manifests, and what becomes of them when single words change, are read as YAML's
-// reader reads them: numbers for texts, fields twice or in capitals, what is no field, null.
+// reader reads them: numbers for texts, fields twice or in capitals, unknown fields, null.
 func TestObjectsAsYAML(t *testing.T) {
 	files, err := filepath.Glob("../../../fixtures/manifests/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -43,9 +43,9 @@ func (s *Spec) defaults() {
 	}
 }
 
-// tenthAddress is the address that kubeadm gives to the cluster DNS: the tenth of
-// the service range. What is no range, and a range without it, has none; the
-// check of the range says so.
+// tenthAddress is the address that kubeadm gives to the cluster DNS: the tenth of the service
+// range. An invalid range, or one without a tenth address, does not have one; the check of the
+// range reports it.
 func tenthAddress(cidr string) string {
 	r, err := netip.ParsePrefix(cidr)
 	if err != nil {

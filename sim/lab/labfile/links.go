@@ -42,7 +42,7 @@ func ParseLinkName(text string) (kind, name, on string, err error) {
 	kind, rest, ok := strings.Cut(text, "/")
 	name, on, at := strings.Cut(rest, "@")
 	if !ok || name == "" || at && (on == "" || kind == SegmentLink) || !slices.Contains([]string{SegmentLink, NodeLink, HostLink, RouterLink}, kind) {
-		return "", "", "", fmt.Errorf("%q is no link; write segment/NAME, node/NAME, host/NAME or router/NAME, and for one cable of a machine node/NAME@SEGMENT", text)
+		return "", "", "", fmt.Errorf("%q is not a link; write segment/NAME, node/NAME, host/NAME or router/NAME, and for one cable of a machine node/NAME@SEGMENT", text)
 	}
 	return kind, name, on, nil
 }
@@ -55,7 +55,7 @@ type LinkState struct {
 	Rate          uint64
 }
 
-// longest bounds the delay of a link: what takes longer is no network.
+// longest bounds the delay of a link: nothing slower is a network.
 const longest = time.Minute
 
 // State reads the texts of a link. An error is about one of them, whose key it names.
@@ -67,7 +67,7 @@ func (l Link) State() (s LinkState, key string, err error) {
 		return s, "jitter", err
 	}
 	if s.Jitter > s.Delay {
-		return s, "jitter", fmt.Errorf("jitter %s is more than the delay %s; no frame arrives before it is sent", s.Jitter, s.Delay)
+		return s, "jitter", fmt.Errorf("jitter %s is more than the delay %s; a frame cannot arrive before it is sent", s.Jitter, s.Delay)
 	}
 	if s.Loss, err = parseLoss(l.Loss); err != nil {
 		return s, "loss", err
@@ -76,7 +76,7 @@ func (l Link) State() (s LinkState, key string, err error) {
 		return s, "rate", err
 	}
 	if l.Down && s != (LinkState{}) {
-		return s, "down", fmt.Errorf("a link that is down has no delay, jitter, loss or rate")
+		return s, "down", fmt.Errorf("a link that is down cannot have delay, jitter, loss or rate")
 	}
 	return s, "", nil
 }
@@ -157,7 +157,7 @@ func (v *validator) links(path []any, links []Link, s *Spec) {
 	for i, l := range links {
 		at := sub(path, i)
 		if seen[l.Of] {
-			v.add(at, "%s stands here twice", l.Of)
+			v.add(at, "%s is listed twice", l.Of)
 		}
 		seen[l.Of] = true
 		if err := s.CheckLink(l.Of); err != nil {

@@ -31,8 +31,8 @@ type File struct {
 	dir  string
 	// shown names files of a lab that was made in a moment, nil for one that somebody wrote.
 	shown *Shown
-	// man is what was read to check the lab, for whoever asks for it first: it is
-	// changed by its reader. Copies with other versions or steps have the same.
+	// man is what was read to check the lab. The first caller gets it, because readers change it.
+	// Copies with other versions or steps have the same.
 	man *atomic.Pointer[Manifests]
 }
 
@@ -60,7 +60,8 @@ func Load(path string) (*File, error) {
 // Shown says how the files of a lab are named to people where the lab was made of something
 // else, in a folder that is removed again.
 type Shown struct {
-	// Lab is what the lab was made of. It stands for the lab file, whose lines nobody can look at.
+	// Lab is what the lab was made of. It stands for the lab file, whose lines a user cannot look
+	// up.
 	Lab string
 	// Files has the names of the files that the lab reads, by their paths as [File.PathOf] has
 	// them. Those that it lacks keep their path.
@@ -240,7 +241,7 @@ func read(path string, found *strict.Mistakes, under []string) *yaml.Node {
 }
 
 func tooBig(path string, size int64) strict.Mistake {
-	return strict.Mistake{File: path, Message: fmt.Sprintf("%d bytes are too much for a lab; the limit is %d. Kubernetes objects can be in files that manifests: names, where JSON is read fastest", size, maxSize)}
+	return strict.Mistake{File: path, Message: fmt.Sprintf("the lab has %d bytes; the limit is %d. Put Kubernetes objects into files and list them under manifests:; JSON is read fastest", size, maxSize)}
 }
 
 func parse(path string, data []byte, found *strict.Mistakes, under []string) *yaml.Node {
@@ -300,7 +301,7 @@ func overBase(path string, root, base *yaml.Node, found *strict.Mistakes, under 
 	}
 	for _, u := range append(slices.Clone(under), path) {
 		if filepath.Clean(u) == filepath.Clean(to) || len(under) > maxBases {
-			at.Message = "the lab rests on itself: " + strings.Join(append(slices.Clone(under), path, to), " -> ")
+			at.Message = "the lab is its own base: " + strings.Join(append(slices.Clone(under), path, to), " -> ")
 			*found = append(*found, at)
 			return nil
 		}
@@ -497,10 +498,10 @@ func (f *File) Variant(name string) (*File, error) {
 // notInSet are the parts of a lab that a variant cannot set, and why: nothing would
 // follow from them.
 var notInSet = map[string]string{
-	"base":     "the lab has its base before it has variants; make another lab with that base",
-	"flows":    "write flows beside set, where they are laid over the lab's",
-	"settings": "every variant is evaluated in the lab's settings",
-	"variants": "a variant has no variants",
+	"base":     "a variant cannot change the base; make another lab with that base",
+	"flows":    "write flows beside set; they are merged over the lab's flows",
+	"settings": "every variant is evaluated with the lab's settings",
+	"variants": "a variant cannot have variants",
 }
 
 // overlaid is the lab with a variant laid over it.

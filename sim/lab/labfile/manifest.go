@@ -102,11 +102,11 @@ type Manifests struct {
 	// OwnPolicies are those of a plugin's own kinds.
 	OwnPolicies []*OwnPolicy
 	Slices      []*Slice
-	// Ingresses are objects that nothing here serves, so that a flow to one is known.
+	// Ingresses are kept so that a flow to one is recognized; nothing here serves them.
 	Ingresses []*Ingress
 	// Namespaces are the labels of namespaces that a manifest describes.
 	Namespaces map[string]map[string]string
-	// NotModelled are objects of which nothing follows in the simulation.
+	// NotModelled are objects that have no effect in the simulation.
 	NotModelled []trace.Notice
 	noted       map[noticed]bool
 }
@@ -114,7 +114,7 @@ type Manifests struct {
 // noticed tells notices apart.
 type noticed struct{ what, why, place string }
 
-// note adds a notice unless there is the same.
+// note adds a notice unless it is already there.
 func (m *Manifests) note(n trace.Notice) {
 	if m.noted == nil {
 		m.noted = map[noticed]bool{}
@@ -281,7 +281,8 @@ func (m *Manifests) add(file string, line int, text []byte) error {
 	return nil
 }
 
-// otherPolicy reads a policy that is no NetworkPolicy of Kubernetes; done says that the object is one.
+// otherPolicy reads a policy that is not a Kubernetes NetworkPolicy; done says that the object is
+// one.
 func (m *Manifests) otherPolicy(apiVersion, kind, name string, doc *object, origin *trace.Origin) (done bool, err error) {
 	if plugin := ownKind(apiVersion, kind); plugin != "" {
 		p, err := readOwnPolicy(plugin, doc, origin)

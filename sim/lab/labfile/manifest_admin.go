@@ -22,8 +22,8 @@ const (
 	kindCluster  = "ClusterNetworkPolicy"
 )
 
-// AdminPolicy is an AdminNetworkPolicy, a BaselineAdminNetworkPolicy or a ClusterNetworkPolicy: who
-// administers the cluster decides, before NetworkPolicies or where there are none.
+// AdminPolicy is an AdminNetworkPolicy, a BaselineAdminNetworkPolicy or a ClusterNetworkPolicy: the
+// cluster's administrator decides, before NetworkPolicies or where there are none.
 type AdminPolicy struct {
 	Kind, Name string
 	// Baseline is set for one that decides about pods that no NetworkPolicy selects.
@@ -53,9 +53,9 @@ type AdminRule struct {
 	Action Action
 	PolicyRule
 	// Nodes are set where a peer is nodes by their labels, Domains where it is names: whether such
-	// a peer holds nobody here says.
+	// a peer holds is not known here.
 	Nodes, Domains bool
-	// Nobody is set where no peer is left that could hold.
+	// Nobody is set when no peer that could hold is left.
 	Nobody bool
 }
 
@@ -153,7 +153,7 @@ func readAdminPolicy(doc *object, origin *trace.Origin) (*AdminPolicy, error) {
 		x := &in.Spec.Ingress[i]
 		for j := range x.From {
 			if f := &x.From[j]; f.outside() {
-				r.note(fmt.Errorf("ingress %d: from has namespaces or pods, and nothing else", i+1))
+				r.note(fmt.Errorf("ingress %d: from must have namespaces or pods, and nothing else", i+1))
 			}
 		}
 		p.In = append(p.In, r.rule(fmt.Sprintf("ingress %d", i+1), &x.adminRule, x.From, p.Baseline))
@@ -165,14 +165,14 @@ func readAdminPolicy(doc *object, origin *trace.Origin) (*AdminPolicy, error) {
 	return p, errors.Join(r.mistakes...)
 }
 
-// outside reports whether a peer is none of pods.
+// outside reports whether a peer does not consist of pods.
 func (p *adminPeer) outside() bool { return len(p.Networks)+len(p.DomainNames) > 0 || p.Nodes != nil }
 
 // head reads what is not of a rule.
 func (r *adminReader) head(in *adminObject, p *AdminPolicy) {
 	switch {
 	case in.Kind == kindBaseline && in.Name != "default":
-		r.note(fmt.Errorf("its name is %q; a cluster has one, which is called default", in.Name))
+		r.note(fmt.Errorf("its name is %q; a cluster has only one, and its name must be default", in.Name))
 	case in.Kind == kindCluster && in.Spec.Tier != "Admin" && in.Spec.Tier != "Baseline":
 		r.note(fmt.Errorf("tier is %q; write Admin or Baseline", in.Spec.Tier))
 	case in.Kind != kindCluster && in.Spec.Tier != "":
@@ -183,18 +183,18 @@ func (r *adminReader) head(in *adminObject, p *AdminPolicy) {
 	case in.Kind == kindBaseline && v != nil:
 		r.note(fmt.Errorf("%s has no priority", in.Kind))
 	case in.Kind != kindBaseline && (v == nil || *v < 0 || *v > 1000):
-		r.note(errors.New("priority must be there, from 0 to 1000"))
+		r.note(errors.New("priority is missing; write 0 to 1000"))
 	case v != nil:
 		p.Priority = *v
 	}
 	if in.Spec.Subject.outside() {
-		r.note(errors.New("subject has namespaces or pods, and nothing else"))
+		r.note(errors.New("subject must have namespaces or pods, and nothing else"))
 	}
 	if all := r.peer(&in.Spec.Subject); len(all) == 1 {
 		p.Subject = all[0]
 	}
 	if n := max(len(in.Spec.Ingress), len(in.Spec.Egress)); n > maxAdminRules {
-		r.note(fmt.Errorf("%d rules in a direction; the API takes %d", n, maxAdminRules))
+		r.note(fmt.Errorf("%d rules in one direction; the API accepts at most %d", n, maxAdminRules))
 	}
 }
 
@@ -220,10 +220,10 @@ func (r *adminReader) rule(at string, in *adminRule, peers []adminPeer, baseline
 	case !slices.Contains([]Action{ActionAllow, ActionDeny, ActionPass}, out.Action):
 		r.note(fmt.Errorf("%s: action is %q; write %s, Deny or Pass", at, in.Action, allow))
 	case out.Action == ActionPass && r.kind == kindBaseline:
-		r.note(fmt.Errorf("%s: %s has no Pass: nothing comes after it", at, r.kind))
+		r.note(fmt.Errorf("%s: %s cannot use Pass: nothing comes after it", at, r.kind))
 	}
 	if len(peers) == 0 {
-		r.note(fmt.Errorf("%s: it has no peers; a rule for all has namespaces: {} for pods, or networks", at))
+		r.note(fmt.Errorf("%s: it has no peers; write namespaces: {} for all pods, or networks", at))
 	}
 	for i := range peers {
 		p := &peers[i]
@@ -235,7 +235,7 @@ func (r *adminReader) rule(at string, in *adminRule, peers []adminPeer, baseline
 	return out
 }
 
-// peer reads a peer; nodes and names are none here.
+// peer reads a peer; nodes and names are left out here.
 func (r *adminReader) peer(in *adminPeer) (all []PolicyPeer) {
 	set := 0
 	if in.Namespaces != nil {
@@ -260,7 +260,7 @@ func (r *adminReader) peer(in *adminPeer) (all []PolicyPeer) {
 		set++
 	}
 	if set != 1 {
-		r.note(fmt.Errorf("a subject or a peer has %d of namespaces, pods, nodes, networks and domainNames; write one", set))
+		r.note(fmt.Errorf("a subject or peer must have exactly one of namespaces, pods, nodes, networks and domainNames; this one has %d", set))
 	}
 	return all
 }
@@ -274,10 +274,10 @@ func (r *adminReader) ports(at string, in *adminRule) (all []PolicyPort) {
 		all = append(all, PolicyPort{Proto: protoOf(proto), Lo: uint16(lo), Hi: uint16(hi)})
 	}
 	if r.kind == kindCluster && len(in.Ports) > 0 {
-		r.note(fmt.Errorf("%s: %s has protocols and no ports", at, r.kind))
+		r.note(fmt.Errorf("%s: %s takes protocols, not ports", at, r.kind))
 	}
 	if r.kind != kindCluster && len(in.Protocols) > 0 {
-		r.note(fmt.Errorf("%s: %s has ports and no protocols", at, r.kind))
+		r.note(fmt.Errorf("%s: %s takes ports, not protocols", at, r.kind))
 	}
 	for _, p := range in.Ports {
 		switch {
@@ -288,7 +288,7 @@ func (r *adminReader) ports(at string, in *adminRule) (all []PolicyPort) {
 		case p.NamedPort != "":
 			all = append(all, PolicyPort{Name: p.NamedPort})
 		default:
-			r.note(fmt.Errorf("%s: a port has portNumber, portRange or namedPort", at))
+			r.note(fmt.Errorf("%s: a port must have portNumber, portRange or namedPort", at))
 		}
 	}
 	for _, p := range in.Protocols {
@@ -311,7 +311,7 @@ func (r *adminReader) ports(at string, in *adminRule) (all []PolicyPort) {
 		case p.DestinationNamedPort != "":
 			all = append(all, PolicyPort{Name: p.DestinationNamedPort})
 		case !some:
-			r.note(fmt.Errorf("%s: a protocol has tcp, udp, sctp or destinationNamedPort", at))
+			r.note(fmt.Errorf("%s: a protocol must have tcp, udp, sctp or destinationNamedPort", at))
 		}
 	}
 	slices.SortFunc(all, func(a, b PolicyPort) int {

@@ -8,32 +8,32 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// annotations are those of a Service that count: kube-proxy on Windows reads them.
+// annotations are the Service annotations that have an effect: kube-proxy on Windows reads them.
 var annotations = []string{"preserve-destination", "winProxyOptimization"}
 
-// podAnnotations are the beginnings of annotations of pods that some program on a node
-// reads for the pod's network, and why nothing follows from them here.
+// podAnnotations are prefixes of pod annotations that some program on a node reads for the pod's
+// network, and why they have no effect here.
 var podAnnotations = map[string]string{
-	"kubernetes.io/ingress-bandwidth":                   "the runtime hands it to plugins with the capability bandwidth; how fast packets go is not simulated",
-	"kubernetes.io/egress-bandwidth":                    "the runtime hands it to plugins with the capability bandwidth; how fast packets go is not simulated",
-	"k8s.v1.cni.cncf.io/":                               "Multus reads it: the pod has the network of the lab's plugin and no other",
-	"v1.multus-cni.io/":                                 "Multus reads it: the pod has the network of the lab's plugin and no other",
-	"cni.projectcalico.org/":                            "Calico's plugin reads it, and its model does not; pin an address with pods: {address}",
-	"k8s.ovn.org/":                                      "ovn-kubernetes reads it, and its model does not",
-	"ovn.kubernetes.io/":                                "Kube-OVN reads it, and it is none of a lab's plugins; pin an address with pods: {address}",
-	"ipam.antrea.io/":                                   "Antrea reads it, and it is none of a lab's plugins; pin an address with pods: {address}",
+	"kubernetes.io/ingress-bandwidth":                   "the runtime passes it to plugins with the bandwidth capability; how fast packets go is not simulated",
+	"kubernetes.io/egress-bandwidth":                    "the runtime passes it to plugins with the bandwidth capability; how fast packets go is not simulated",
+	"k8s.v1.cni.cncf.io/":                               "Multus reads it; in a lab the pod has only the network of the lab's plugin",
+	"v1.multus-cni.io/":                                 "Multus reads it; in a lab the pod has only the network of the lab's plugin",
+	"cni.projectcalico.org/":                            "Calico's plugin reads it, but its model does not; pin an address with pods: {address}",
+	"k8s.ovn.org/":                                      "ovn-kubernetes reads it, but its model does not",
+	"ovn.kubernetes.io/":                                "Kube-OVN reads it, but a lab cannot have Kube-OVN; pin an address with pods: {address}",
+	"ipam.antrea.io/":                                   "Antrea reads it, but Antrea's IPAM is not modelled; pin an address with pods: {address}",
 	"vpc.amazonaws.com/":                                "the VPC resource controller writes the pod's address there and vpc-bridge reads it; a lab gives addresses itself: pin one with pods: {address}",
-	"sidecar.istio.io/":                                 "a proxy in the pod may take its connections; such proxies are not simulated",
-	"traffic.sidecar.istio.io/":                         "a proxy in the pod may take its connections; such proxies are not simulated",
-	"linkerd.io/":                                       "a proxy in the pod may take its connections; such proxies are not simulated",
-	"config.linkerd.io/":                                "a proxy in the pod may take its connections; such proxies are not simulated",
-	"microsoft.com/hostprocess-":                        "the runtime reads it; whether the pod has the node's network is what hostNetwork says",
-	"experimental.windows.kubernetes.io/isolation-type": "kubelets before 1.21 could make a Hyper-V container of it; containers are taken to be process-isolated",
-	"pod.beta.kubernetes.io/hostname":                   "early Kubernetes made a DNS name of it; write hostname and subdomain",
-	"pod.beta.kubernetes.io/subdomain":                  "early Kubernetes made a DNS name of it; write hostname and subdomain",
+	"sidecar.istio.io/":                                 "a proxy in the pod may intercept its connections; such proxies are not simulated",
+	"traffic.sidecar.istio.io/":                         "a proxy in the pod may intercept its connections; such proxies are not simulated",
+	"linkerd.io/":                                       "a proxy in the pod may intercept its connections; such proxies are not simulated",
+	"config.linkerd.io/":                                "a proxy in the pod may intercept its connections; such proxies are not simulated",
+	"microsoft.com/hostprocess-":                        "the runtime reads it; hostNetwork says whether the pod uses the node's network",
+	"experimental.windows.kubernetes.io/isolation-type": "kubelets before 1.21 could run it as a Hyper-V container; containers are assumed to be process-isolated",
+	"pod.beta.kubernetes.io/hostname":                   "early Kubernetes derived a DNS name from it; write hostname and subdomain",
+	"pod.beta.kubernetes.io/subdomain":                  "early Kubernetes derived a DNS name from it; write hostname and subdomain",
 }
 
-// silentAnnotations are the beginnings of annotations that say nothing about packets.
+// silentAnnotations are prefixes of annotations that do not concern packets.
 var silentAnnotations = map[string]string{
 	"checksum/": "why pods are replaced", "cluster-autoscaler.kubernetes.io/": "where pods are placed", "kubernetes.io/psp": "rights", "kubernetes.io/config.": "where the pod comes from",
 	"kubernetes.io/created-by": "where the pod comes from", "container.apparmor.security.beta.kubernetes.io/": "rights", "seccomp.security.alpha.kubernetes.io/": "rights",
@@ -44,7 +44,7 @@ var silentAnnotations = map[string]string{
 // labelProxyName is the label of a Service that another program than kube-proxy serves.
 const labelProxyName = "service.kubernetes.io/service-proxy-name"
 
-// annotated notes the annotations of a Service from which nothing follows.
+// annotated adds notices for annotations of a Service that have no effect.
 func (m *Manifests) annotated(metadata any, origin *trace.Origin) {
 	meta, _ := metadata.(map[string]any)
 	keys := func(part string) []string {
@@ -61,8 +61,8 @@ func (m *Manifests) annotated(metadata any, origin *trace.Origin) {
 	}
 }
 
-// podAnnotated notes the annotations of a pod, or of a template of pods, from which
-// nothing follows: none counts, for no program that a lab runs reads one.
+// podAnnotated adds notices for annotations of a pod, or of a pod template, that have no effect:
+// none has, because no program that a lab runs reads any.
 func (m *Manifests) podAnnotated(metadata any, origin *trace.Origin) {
 	set, _ := valueAt(metadata, "annotations").(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(set)) {

@@ -62,21 +62,21 @@ func table(parts ...map[string]fieldUse) map[string]fieldUse {
 	return m
 }
 
-const placed = "where pods are placed does not follow it; pin the pod with pods: {node}"
+const placed = "winlab does not use it to place pods; pin the pod with pods: {node}"
 
 var objectFields = sync.OnceValue(func() map[string]map[string]fieldUse {
 	return map[string]map[string]fieldUse{
 		"Service.spec": table(
 			fieldsThatCount("ports", "selector", "clusterIP", "clusterIPs", "type", "externalIPs", "sessionAffinity", "loadBalancerIP", "externalName", "externalTrafficPolicy",
 				"healthCheckNodePort", "publishNotReadyAddresses", "internalTrafficPolicy", "allocateLoadBalancerNodePorts", "ipFamilies", "ipFamilyPolicy"),
-			but("loadBalancerSourceRanges", "kube-proxy on Windows does not read it, and what Linux nodes and the load balancer outside the cluster make of it is not simulated; write it as rules of a segment",
+			but("loadBalancerSourceRanges", "kube-proxy on Windows does not read it, and what Linux nodes and the load balancer outside the cluster do with it is not simulated; write it as rules of a segment",
 				"sessionAffinityConfig", "how long a client stays with a backend is not simulated",
 				"trafficDistribution", "backends are not preferred by their zone"),
 			silentFields("it picks the program that makes the load balancer outside the cluster", "loadBalancerClass"),
 		),
 		"Service.spec.ports": table(fieldsThatCount("name", "protocol", "port", "targetPort", "nodePort"), silentFields("a hint for programs above TCP", "appProtocol")),
 		"Service.status.loadBalancer.ingress": table(fieldsThatCount("ip"),
-			but("hostname", "which addresses the name has is not known; give them with dns: records", "ipMode", "kube-proxy is taken to serve the address, as with VIP"),
+			but("hostname", "the addresses of the name are not known; set them with dns: records", "ipMode", "kube-proxy is assumed to serve the address, as with VIP"),
 			silentFields("a report", "ports")),
 		"EndpointSlice":                      table(fieldsThatCount("addressType", "endpoints", "ports")),
 		"EndpointSlice.endpoints":            table(fieldsThatCount("addresses", "conditions", "hostname", "targetRef", "nodeName"), silentFields("kube-proxy reads nodeName instead", "deprecatedTopology"), but("zone", "backends are not preferred by their zone", "hints", "backends are not preferred by their zone")),
@@ -92,9 +92,9 @@ var objectFields = sync.OnceValue(func() map[string]map[string]fieldUse {
 		"StatefulSet.spec": table(fieldsThatCount("replicas", "selector", "template", "serviceName"), but("ordinals", "pods are numbered from 0"),
 			silentFields("how pods are replaced and what they store", "volumeClaimTemplates", "podManagementPolicy", "updateStrategy", "revisionHistoryLimit", "minReadySeconds", "persistentVolumeClaimRetentionPolicy")),
 		"Pod.spec": table(fieldsThatCount("containers", "nodeSelector", "nodeName", "hostNetwork", "hostname", "subdomain", "os", "initContainers", "dnsPolicy", "dnsConfig"),
-			but("affinity", placed, "schedulerName", placed, "tolerations", placed, "topologySpreadConstraints", placed, "schedulingGates", "the pod is taken to run", "readinessGates", "the pod is taken to be ready; write pods: {ready: false}",
+			but("affinity", placed, "schedulerName", placed, "tolerations", placed, "topologySpreadConstraints", placed, "schedulingGates", "the pod is assumed to run", "readinessGates", "the pod is assumed to be ready; write pods: {ready: false} if it is not",
 				"hostAliases", "names in the hosts file of a pod are not looked up", "setHostnameAsFQDN", "the pod's name is not looked up by the pod itself", "hostnameOverride", "the pod's name is not looked up by the pod itself",
-				"ephemeralContainers", "programs in them do not listen", "runtimeClassName", "containers are taken to be process-isolated; Hyper-V isolation is not simulated"),
+				"ephemeralContainers", "programs in them do not listen", "runtimeClassName", "containers are assumed to be process-isolated; Hyper-V isolation is not simulated"),
 			silentFields("storage", "volumes", "resourceClaims"), silentFields("rights at the API server", "serviceAccountName", "serviceAccount", "automountServiceAccountToken", "imagePullSecrets"),
 			silentFields("when a pod ends", "restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "evictionResponders"),
 			silentFields("what processes see of each other", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers", "securityContext"),
@@ -202,7 +202,7 @@ func (m *Manifests) nodeSelectors(selector any, origin *trace.Origin) {
 		switch key {
 		case "kubernetes.io/os", "beta.kubernetes.io/os":
 		default:
-			m.note(trace.Notice{What: "nodeSelector " + key + " of " + origin.What, Why: "nodes of a lab have no such label: " + placed, At: origin})
+			m.note(trace.Notice{What: "nodeSelector " + key + " of " + origin.What, Why: "nodes of a lab do not have this label: " + placed, At: origin})
 		}
 	}
 }

@@ -2,8 +2,8 @@ package labfile
 
 import "strings"
 
-// silentKinds are the kinds of which no packet depends, by their API group ("" is
-// Kubernetes' own first one): a lab needs no notice of them.
+// silentKinds are the kinds that do not concern packets, by their API group ("" is the core group):
+// a lab needs no notice of them.
 var silentKinds = map[string]string{
 	"ConfigMap": "files and variables of programs", "Secret": "files and variables of programs", "Namespace": "a name; pods and Services say theirs",
 	"ServiceAccount": "rights at the API server", "Role": "rights at the API server", "RoleBinding": "rights at the API server",
@@ -14,8 +14,8 @@ var silentKinds = map[string]string{
 	"CustomResourceDefinition": "the form of other objects",
 }
 
-// withoutEffect says why nothing follows from an object of a kind that is not read;
-// "" for kinds of which no packet depends.
+// withoutEffect says why an object of a kind that is not read has no effect; "" for kinds that do
+// not concern packets.
 func withoutEffect(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
@@ -27,5 +27,5 @@ func withoutEffect(apiVersion, kind string) string {
 	if group != "" && group != "batch" {
 		kind += " of " + group
 	}
-	return "objects of kind " + kind + " are not simulated; if packets depend on it, the lab must say in another way what follows from it"
+	return "objects of kind " + kind + " are not simulated; if packets depend on it, describe its effect in the lab in another way"
 }

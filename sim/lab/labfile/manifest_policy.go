@@ -98,8 +98,8 @@ func (p *Policy) Negative() bool {
 	})
 }
 
-// Negative reports whether a selector asks that a label is not there, or has none of some
-// values.
+// Negative reports whether a selector requires that a label is absent, or that it does not have
+// certain values.
 func Negative(s labels.Selector) bool {
 	if s == nil {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// Slice is the endpoints that somebody wrote for a Service: an EndpointSlice, or one
+// Slice is the endpoints that a user wrote for a Service: an EndpointSlice, or one
 // subset of an Endpoints object, of which Kubernetes makes one (EndpointSliceMirroring).
 type Slice struct {
 	Namespace, Name, Service string
@@ -68,7 +68,7 @@ func sliceOf(in *discoveryv1.EndpointSlice, origin *trace.Origin) (*Slice, error
 		errs = append(errs, fmt.Errorf("addressType is %q; write IPv4 or IPv6", in.AddressType))
 	}
 	if s.Service == "" {
-		errs = append(errs, fmt.Errorf("it belongs to no Service; write the label %s", discoveryv1.LabelServiceName))
+		errs = append(errs, fmt.Errorf("it does not belong to a Service; add the label %s", discoveryv1.LabelServiceName))
 	}
 	for _, e := range in.Endpoints {
 		if len(e.Addresses) == 0 {

@@ -16,9 +16,8 @@ import (
 )
 
 // ServicesOf makes Services with their endpoints of the objects of an API server, by
-// namespace and name. One that cannot be read is left out and in the error; the others
-// are there all the same. EndpointSlices of names (FQDN) are no endpoints: no proxy has
-// them.
+// namespace and name. One that cannot be read is left out and in the error; the others are
+// there all the same. EndpointSlices of names (FQDN) do not count: no proxy uses them.
 func ServicesOf(services []*corev1.Service, endpoints []*discoveryv1.EndpointSlice) ([]*kube.Service, error) {
 	type key struct{ namespace, name string }
 	of := map[key][]*Slice{}

@@ -144,8 +144,8 @@ type Segment struct {
 	// interfaces of routers and hosts on it have the same; those of nodes do not know.
 	// What is larger is lost; on Azure, what may be cut is cut into fragments.
 	MTU int `yaml:"mtu,omitempty"`
-	// Unknown says why not all machines on it are known: what becomes of a packet to another
-	// one is unknown, for this reason. A lab that was made of a real cluster has such segments.
+	// Unknown says why not all machines on it are known: what happens to a packet to another
+	// machine is unknown, for this reason. A lab that was made of a real cluster has such segments.
 	Unknown string `yaml:"unknown,omitempty"`
 	// Azure makes the segment a virtual network's subnet: every frame goes to
 	// the virtualisation host, which routes by address, checks sources and
@@ -179,13 +179,13 @@ type Router struct {
 	// Forward are addresses that it translates to a machine, as a load balancer
 	// outside the cluster does that targets node ports.
 	Forward []RouterForward `yaml:"forward,omitempty"`
-	// Rules make it a stateful firewall: they decide about the first packet of a
-	// connection, and a TCP segment of a connection whose SYN it has not seen is
-	// dropped, as when the reply takes another way than the request.
+	// Rules make it a stateful firewall: they decide about the first packet of a connection, and a
+	// TCP segment of a connection whose SYN it has not seen is dropped, as when the reply takes a
+	// different path than the request.
 	Rules []FabricRule `yaml:"rules,omitempty"`
-	// Unknown says why nobody knows what the router does: it is there, and what became of
-	// a packet that it would have to pass on is unknown, for this reason. A lab that was
-	// made of a real cluster has such routers.
+	// Unknown says why it is not known what the router does: the router exists, and what happens to
+	// a packet that it would have to pass on is unknown, for this reason. A lab that was made of a
+	// real cluster has such routers.
 	Unknown string `yaml:"unknown,omitempty"`
 }
 
@@ -196,9 +196,8 @@ type RouterForward struct {
 	Port     uint16 `yaml:"port"`
 	// To is an address and a port, "192.168.1.11:30081".
 	To string `yaml:"to"`
-	// KeepSource leaves the client's address as it is; replies must find another
-	// way back through this router. Left out, the router translates the source to
-	// its own.
+	// KeepSource leaves the client's address as it is; replies must come back through this router
+	// in another way. Left out, the router translates the source to its own.
 	KeepSource bool `yaml:"keepSource,omitempty"`
 }
 
@@ -227,8 +226,8 @@ type Route struct {
 type Node struct {
 	Name string `yaml:"name"`
 	OS   string `yaml:"os,omitempty"` // windows or linux
-	// Build is the Windows build with its revision, "10.0.17763.1432". "unknown" says that
-	// nobody knows it: flows are followed on every build.
+	// Build is the Windows build with its revision, "10.0.17763.1432". "unknown" says that the
+	// build is not known: flows are followed on every build.
 	Build string `yaml:"build,omitempty"`
 	// Builds are what is known of the build where it is not known whole; the node has one of
 	// them. Each is a build, one without its revision ("10.0.17763": any revision), or
@@ -248,8 +247,8 @@ type Node struct {
 	Routes []Route `yaml:"routes,omitempty"`
 	// Kubernetes overrides the cluster's version on this node.
 	Kubernetes string `yaml:"kubernetes,omitempty"`
-	// Proxy takes the place of the lab's on this node: its mode where that is said, and
-	// all its flags. The flags of a setting are those of the other nodes.
+	// Proxy replaces the lab's proxy on this node: its mode where one is set, and all its flags.
+	// The flags of a setting are those of the other nodes.
 	Proxy *NodeProxy `yaml:"proxy,omitempty"`
 	// HNSDump replaces the plugin's and kube-proxy's work by what a real node
 	// printed: files, or folders such as collectlogs.ps1 leaves, with the output of
@@ -260,11 +259,11 @@ type Node struct {
 	// Forwarding says whether a node with an hnsDump forwards packets between its
 	// interfaces, where the dump does not.
 	Forwarding *bool `yaml:"forwarding,omitempty"`
-	// Assumed says why nobody knows that the node is as the models of its network plugin and
-	// of kube-proxy make it. What becomes of a packet that comes to it holds only if it is,
-	// and the verdict says so. A lab that was made of a real cluster has such nodes.
+	// Assumed says why it is not known whether the node is as the models of its network plugin and
+	// of kube-proxy configure it. A verdict about a packet that reaches the node holds only if it
+	// is, and says so. A lab that was made of a real cluster has such nodes.
 	Assumed string `yaml:"assumed,omitempty"`
-	// RoutesUnknown says why nobody knows which ways the node has to the pods of other nodes:
+	// RoutesUnknown says why it is not known which routes the node has to the pods of other nodes:
 	// what would take its default route, or has no route at all, is unknown there.
 	RoutesUnknown string `yaml:"routesUnknown,omitempty"`
 	// VTEPMAC is the MAC address of the node's tunnel device or distributed
@@ -365,8 +364,8 @@ type Pod struct {
 	Listen []string `yaml:"listen,omitempty"`
 	// Ports are the names of its containers' ports, by which Services and policies may ask.
 	Ports map[string]uint16 `yaml:"ports,omitempty"`
-	// PortsUnknown says why nobody knows on which other ports it listens: what becomes of a
-	// packet to one is unknown, for this reason. In a lab that was made of a real cluster,
+	// PortsUnknown says why it is not known on which other ports the pod listens: what happens to a
+	// packet to such a port is unknown, for this reason. In a lab that was made of a real cluster,
 	// declared ports are all that is known.
 	PortsUnknown string `yaml:"portsUnknown,omitempty"`
 	// HostPorts are the container's hostPort mappings: "tcp/8080:80".
@@ -377,14 +376,13 @@ type Pod struct {
 	// is scaled up; kube-proxy syncs again then.
 	Late bool   `yaml:"late,omitempty"`
 	DNS  PodDNS `yaml:"dns,omitempty"`
-	// Run is a program with its arguments that runs in the pod while the lab is up, in
-	// place of the responder for its ports: one of this machine, or of Windows
-	// (NAME.exe). A name with a slash is relative to the lab's file. Which ports the pod
-	// serves still is what Listen says.
+	// Run is a program with its arguments that runs in the pod while the lab is up, instead of the
+	// responder for its ports: one of this machine, or of Windows (NAME.exe). A name with a slash
+	// is relative to the lab's file. Which ports the pod serves still is what Listen says.
 	Run []string `yaml:"run,omitempty"`
 }
 
-// PodDNS is what somebody set in a Windows container's resolver.
+// PodDNS is what was configured in a Windows container's resolver.
 type PodDNS struct {
 	// GlobalSuffixes is Set-DnsClientGlobalSetting -SuffixSearchList.
 	GlobalSuffixes []string `yaml:"globalSuffixes,omitempty"`
@@ -534,8 +532,8 @@ type Flow struct {
 	Family string `yaml:"family,omitempty"`
 	Expect string `yaml:"expect,omitempty"`
 	Reason string `yaml:"reason,omitempty"`
-	// Backends gives the verdict by backend where they differ: an address, pod
-	// or node name to a verdict, or "not-chosen" for one that gets no flow.
+	// Backends gives the verdict for each backend where they differ: an address, pod or
+	// node name to a verdict, or "not-chosen" for one that gets no flow.
 	Backends map[string]string `yaml:"backends,omitempty"`
 	// SeenAs is the source address that the receiver must see, an address or pod/..., node/...
 	SeenAs string `yaml:"seenAs,omitempty"`
@@ -582,7 +580,7 @@ const (
 	FamilyIPv6 = "ipv6"
 )
 
-// Expects reports whether the lab expects something of the flow.
+// Expects reports whether the lab states an expectation for the flow.
 func (f Flow) Expects() bool {
 	return f.Expect != "" || f.Reason != "" || f.SeenAs != "" || f.Spread != "" || len(f.Backends) > 0
 }

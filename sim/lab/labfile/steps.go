@@ -63,12 +63,12 @@ const (
 func ParseProgram(text string) (program, node string, err error) {
 	program, node, ok := strings.Cut(text, "/")
 	if !ok || node == "" {
-		return "", "", fmt.Errorf("%q names no program of a node; write hns/NODE, kube-proxy/NODE or node/NODE", text)
+		return "", "", fmt.Errorf("%q does not name a program of a node; write hns/NODE, kube-proxy/NODE or node/NODE", text)
 	}
 	return program, node, nil
 }
 
-// ParseWait reads the time of a step; "" is none.
+// ParseWait reads the time of a step; "" means that no time passes.
 func ParseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -27,7 +27,7 @@ var Plugins = []string{"antrea", "azure-vnet", "calico", "flannel", "nat", "ovn-
 // proxyModes are the modes of kube-proxy a lab can name.
 var proxyModes = []string{"kernelspace", "userspace", "none"}
 
-// validator checks the values of a lab, and remembers where each was written.
+// validator checks the values of a lab and remembers where each was written.
 type validator struct {
 	of    *File
 	file  string
@@ -98,7 +98,7 @@ func p(parts ...any) []any { return append([]any{"spec"}, parts...) }
 
 func sub(base []any, parts ...any) []any { return append(slices.Clone(base), parts...) }
 
-// check goes through the whole lab.
+// check validates the whole lab.
 func (v *validator) check() {
 	s := &v.lab.Spec
 	if v.lab.Metadata.Name == "" {
@@ -137,7 +137,7 @@ func (v *validator) network(s *Spec) {
 	if a := s.Network.PolicyAgent; a != "" {
 		v.oneOf(p("network", "policyAgent"), "agent for policies", a, cni.Agents())
 		if !slices.Contains(cni.Names(), s.Network.Plugin) {
-			v.add(p("network", "policyAgent"), "what enforces policies beside plugin %s is not modelled; a policyAgent is for %s", s.Network.Plugin, strings.Join(cni.Names(), ", "))
+			v.add(p("network", "policyAgent"), "a policyAgent beside plugin %s is not modelled; policyAgent is only for %s", s.Network.Plugin, strings.Join(cni.Names(), ", "))
 		}
 	}
 	v.prefix(p("network", "clusterCIDR"), s.Network.ClusterCIDR)
@@ -325,7 +325,7 @@ func (v *validator) nodes(s *Spec) {
 		v.nodeProxy(sub(at, "proxy"), n, s)
 		v.addr(sub(at, "address"), n.Address)
 		if other, ok := addrs[n.Address]; ok {
-			v.add(sub(at, "address"), "%s is the address of %s already", n.Address, other)
+			v.add(sub(at, "address"), "%s is already the address of %s", n.Address, other)
 		}
 		addrs[n.Address] = n.Name
 		v.oneOf(sub(at, "segment"), "segment", n.Segment, segmentNames(s))
@@ -344,7 +344,7 @@ func (v *validator) nodes(s *Spec) {
 		v.routes(sub(at, "routes"), n.Routes)
 		for j, r := range n.Routes {
 			if r.Via == "" {
-				v.add(sub(at, "routes", j), "the route of %s needs the next hop; write via: ADDRESS", n.Name)
+				v.add(sub(at, "routes", j), "the route of %s needs a next hop; write via: ADDRESS", n.Name)
 			}
 		}
 		v.listen(sub(at, "listen"), n.Listen)
@@ -358,14 +358,14 @@ func (v *validator) system(at []any, n Node) {
 	switch {
 	case n.OS != "windows":
 		if n.Build != "" {
-			v.add(sub(at, "build"), "a Linux node has no Windows build")
+			v.add(sub(at, "build"), "a Linux node cannot have a Windows build")
 		}
 		if len(n.Builds) > 0 {
-			v.add(sub(at, "builds"), "a Linux node has no Windows build")
+			v.add(sub(at, "builds"), "a Linux node cannot have a Windows build")
 		}
 	case len(n.Builds) > 0:
 		if n.Build != "" {
-			v.add(sub(at, "builds"), "node %s has a build, and builds that it may have; write one of the two", n.Name)
+			v.add(sub(at, "builds"), "node %s has both build and builds; write one of the two", n.Name)
 		}
 		for j := range n.Builds {
 			if _, err := builds.Candidates(n.Builds[j : j+1]); err != nil {
@@ -470,7 +470,7 @@ func (v *validator) pods(s *Spec) {
 		if pod.Address != "" {
 			v.addr(sub(at, "address"), pod.Address)
 			if other, ok := addrs[pod.Address]; ok {
-				v.add(sub(at, "address"), "%s is the address of %s already", pod.Address, other)
+				v.add(sub(at, "address"), "%s is already the address of %s", pod.Address, other)
 			}
 			addrs[pod.Address] = "pod " + key
 			v.podAddress(sub(at, "address"), pod, s)
@@ -489,7 +489,7 @@ func (v *validator) pods(s *Spec) {
 			}
 			on := fmt.Sprintf("%s %s/%d", pod.Node, hp.Proto, hp.HostPort)
 			if other, ok := hostPorts[on]; ok && pod.Node != "" {
-				v.add(sub(at, "hostPorts", j), "host port %d of node %s is taken by pod %s already", hp.HostPort, pod.Node, other)
+				v.add(sub(at, "hostPorts", j), "host port %d of node %s is already taken by pod %s", hp.HostPort, pod.Node, other)
 			}
 			hostPorts[on] = key
 		}
@@ -505,7 +505,7 @@ func (v *validator) run(at []any, pod Pod, s *Spec) {
 	}
 	for i, arg := range pod.Run {
 		if strings.ContainsRune(arg, 0) {
-			v.add(sub(at, i), "an argument of a program has no zero byte")
+			v.add(sub(at, i), "an argument of a program cannot contain a zero byte")
 		}
 	}
 	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == pod.Node })

@@ -29,10 +29,10 @@ func (v *validator) faults(path []any, n Node) {
 		}
 	}
 	if n.Forwarding != nil && len(n.HNSDump) == 0 {
-		v.add(sub(path, "forwarding"), "forwarding is for a node with an hnsDump; on other nodes the plugin decides")
+		v.add(sub(path, "forwarding"), "forwarding is only for a node with an hnsDump; on other nodes the plugin sets it")
 	}
 	if n.OS == "windows" && n.VXLANPort != 0 {
-		v.add(sub(path, "vxlanPort"), "vxlanPort is for Linux nodes; on a Windows node the network's VxlanPort policy says it")
+		v.add(sub(path, "vxlanPort"), "vxlanPort is for Linux nodes; on a Windows node the network's VxlanPort policy sets it")
 	}
 	if v.mtu(sub(path, "mtu"), n.MTU); n.OS != "linux" && n.MTU != 0 {
 		v.add(sub(path, "mtu"), "mtu is for Linux nodes: on Windows HNS sets it (parameter windows-mtu)")
@@ -60,13 +60,13 @@ func (v *validator) faults(path []any, n Node) {
 // fault checks one fault.
 func (v *validator) fault(at []any, n Node, f Fault) {
 	if n.OS != "windows" {
-		v.add(at, "faults are for Windows nodes: they break the rules of VFP")
+		v.add(at, "faults are for Windows nodes: they change VFP rules")
 	}
 	if f.Port != "" {
 		v.oneOf(sub(at, "port"), "port", f.Port, []string{FaultHost, FaultExternal})
 	}
 	if (f.Pod == "") == (f.Port == "") {
-		v.add(at, "a fault needs the pod whose port has it, or port: host or external")
+		v.add(at, "a fault needs the pod whose port it affects, or port: host or external")
 	}
 	said := 0
 	for _, x := range []struct{ field, text string }{{"dropRules", f.DropRules}, {"keepRules", f.KeepRules}} {
@@ -83,7 +83,7 @@ func (v *validator) fault(at []any, n Node, f Fault) {
 		v.faultRule(sub(at, "addRule"), *f.AddRule)
 	}
 	if said != 1 {
-		v.add(at, "a fault has exactly one of dropRules, keepRules and addRule")
+		v.add(at, "a fault must have exactly one of dropRules, keepRules and addRule")
 	}
 }
 

@@ -108,9 +108,9 @@ func (v *validator) size(at []any, f Flow) {
 	case f.Size < 0 || f.Size > MaxSize:
 		v.add(sub(at, "size"), "size %d: write 1 to %d bytes of payload", f.Size, MaxSize)
 	case f.Size != 0 && (f.Resolve != "" || f.Connections > 1 || f.Connection != "" || f.Idle != "" || len(f.Meanwhile) > 0):
-		v.add(sub(at, "size"), "a flow with a size is one packet, or one connection with data on it; resolve, connections, connection, idle and meanwhile are for others")
+		v.add(sub(at, "size"), "a flow with a size is one packet or one connection with data; it cannot have resolve, connections, connection, idle or meanwhile")
 	case f.DontFragment && (f.Size == 0 || f.Protocol != "ping" && f.Protocol != "udp"):
-		v.add(sub(at, "dontFragment"), "dontFragment is for a ping or a datagram with a size; TCP sets it in any case")
+		v.add(sub(at, "dontFragment"), "dontFragment is for a ping or a datagram with a size; TCP always sets it")
 	}
 }
 
@@ -189,7 +189,7 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 			}
 		}
 		if n != 1 {
-			v.add(at, "an HNS call is exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; here are %d", n)
+			v.add(at, "an HNS call must have exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; this one has %d", n)
 		}
 		if c.Delete != nil {
 			v.oneOf(sub(at, "delete", "kind"), "kind", c.Delete.Kind, hnsKinds)
@@ -224,7 +224,7 @@ func (v *validator) policyCall(at []any, c *HNSPolicyCall, reads string) {
 		v.add(at, "type is missing; write the policy type of HCN v2, such as OutBoundNAT")
 	}
 	if c.Match != nil && reads != "match" {
-		v.add(sub(at, "match"), "match is for removePolicy: it picks among the policies that are there")
+		v.add(sub(at, "match"), "match is for removePolicy: it picks among existing policies")
 	}
 	if c.Settings != nil && reads != "settings" {
 		v.add(sub(at, "settings"), "settings are for addPolicy and updatePolicy; removePolicy picks policies by match")
@@ -240,7 +240,7 @@ func (v *validator) idleSelectors(path []any, s HNSSelector) {
 	by := map[string][]string{"network": {"name"}, "endpoint": {"name", "pod", "address"}, "loadBalancer": {"vip", "port"}}[s.Kind]
 	for _, field := range []string{"name", "pod", "address", "vip", "port"} {
 		if set[field] && by != nil && !slices.Contains(by, field) {
-			v.add(sub(path, field), "%s selects nothing of kind %s; it is selected by %s", field, s.Kind, strings.Join(by, ", "))
+			v.add(sub(path, field), "%s cannot select objects of kind %s; select them by %s", field, s.Kind, strings.Join(by, ", "))
 		}
 	}
 	if set["pod"] && (set["address"] || set["name"]) || set["address"] && set["name"] {

@@ -35,7 +35,7 @@ func (v *validator) files(s *Spec) {
 	}
 	for i, n := range s.Nodes {
 		if len(n.HNSDump) > 0 && s.Network.Plugin == string(cni.PluginAntrea) {
-			v.add(p("nodes", i, "hnsDump"), "on a node of Antrea the flows of Open vSwitch decide about packets, and its HNS does not; leave hnsDump out")
+			v.add(p("nodes", i, "hnsDump"), "on an Antrea node the Open vSwitch flows handle packets, not HNS; leave hnsDump out")
 		}
 		for j, d := range n.HNSDump {
 			exists(p("nodes", i, "hnsDump", j), "hnsDump", d)
@@ -48,9 +48,9 @@ func (v *validator) nodeProxy(path []any, n Node, s *Spec) {
 	switch {
 	case n.Proxy == nil:
 	case n.OS == "linux":
-		v.add(path, "kube-proxy on a Linux node is that of iptables and has no settings here; leave proxy out")
+		v.add(path, "kube-proxy on a Linux node uses iptables and has no settings here; leave proxy out")
 	case len(n.HNSDump) > 0:
-		v.add(path, "the node is what its hnsDump says, with what kube-proxy had made; leave proxy out")
+		v.add(path, "the node's state comes from its hnsDump, with what kube-proxy created; leave proxy out")
 	default:
 		v.proxy(path, s.ProxyOn(n), cmp.Or(n.Kubernetes, s.Kubernetes), s)
 	}
@@ -95,13 +95,13 @@ func (v *validator) components(s *Spec) {
 	if kind := s.Network.Components; kind != "" {
 		v.oneOf(p("network", "components"), "kind of components", kind, ComponentKinds)
 		if kind == Real && !slices.Contains(cni.ProgramNames(), s.Network.Plugin) {
-			v.add(p("network", "components"), "there is no program of plugin %s to run; those of %s can be real, write model here", s.Network.Plugin, strings.Join(cni.ProgramNames(), ", "))
+			v.add(p("network", "components"), "there is no program of plugin %s to run; write model here (real is possible for %s)", s.Network.Plugin, strings.Join(cni.ProgramNames(), ", "))
 		}
 	}
 	if kind := s.Proxy.Components; kind != "" {
 		v.oneOf(p("proxy", "components"), "kind of components", kind, ComponentKinds)
 		if kind == Real && s.Proxy.Mode != kubeproxy.ModeKernelspace {
-			v.add(p("proxy", "components"), "kube-proxy itself runs in mode kernelspace only; the mode is %s, write model here", s.Proxy.Mode)
+			v.add(p("proxy", "components"), "kube-proxy itself runs only in mode kernelspace; the mode is %s, so write model here", s.Proxy.Mode)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (v *validator) hosts(s *Spec) {
 		names[h.Name] = true
 		v.addr(sub(at, "address"), h.Address)
 		if other, ok := addrs[h.Address]; ok && h.Address != "" {
-			v.add(sub(at, "address"), "%s is the address of %s already", h.Address, other)
+			v.add(sub(at, "address"), "%s is already the address of %s", h.Address, other)
 		}
 		addrs[h.Address] = "host " + h.Name
 		v.oneOf(sub(at, "segment"), "segment", h.Segment, segmentNames(s))
@@ -155,7 +155,7 @@ func (v *validator) zones(at []any, h Host) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Records)) {
 		if !slices.ContainsFunc(h.Zones, func(z string) bool { return dns.InZone(z, name) }) {
-			v.add(sub(at, "records", name), "%s is in none of the zones %s of this host", name, strings.Join(h.Zones, ", "))
+			v.add(sub(at, "records", name), "%s is not in any of the zones %s of this host", name, strings.Join(h.Zones, ", "))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (v *validator) records(at []any, records map[string]string) {
 func (v *validator) inside(path []any, addr, segment string, s *Spec) {
 	a, err := netip.ParseAddr(addr)
 	if err != nil || v.nodeAt(path...).Kind != yaml.ScalarNode {
-		// Not an address, or a default that nobody wrote.
+		// Not an address, or a default that is not in the lab file.
 		return
 	}
 	for _, g := range s.Fabric.Segments {
@@ -199,7 +199,7 @@ func (v *validator) address6(path []any, text, segment, who string, taken map[ne
 	}
 	v.family6(path, text)
 	if by, ok := taken[a]; ok {
-		v.add(path, "%s is the address of %s already", a, by)
+		v.add(path, "%s is already the address of %s", a, by)
 	}
 	taken[a] = who
 	v.inside6(path, text, segment, s)
@@ -257,7 +257,7 @@ func (v *validator) dns(s *Spec) {
 			v.add(at, "%s is in the cluster domain %s, which the cluster DNS answers for itself", zone, s.DNS.Domain)
 		}
 		if s.DNS.Off && zone != "." {
-			v.add(at, "the cluster has no DNS that could forward (dns.off); only the zone ., the nodes' own servers, has an effect")
+			v.add(at, "the cluster has no DNS that could forward (dns.off); only the zone . (the nodes' own servers) has an effect")
 		}
 		if len(s.DNS.Forward[zone]) == 0 {
 			v.add(at, "no name server; write [host/NAME] or [ADDRESS]")
@@ -268,7 +268,7 @@ func (v *validator) dns(s *Spec) {
 			serves, known := servers[name]
 			switch {
 			case isHost && known && !serves:
-				v.add(sub(at, i), "host %s is no name server; give it records", name)
+				v.add(sub(at, i), "host %s is not a name server; give it records", name)
 			case isHost && !known:
 				v.oneOf(sub(at, i), "host", name, slices.Sorted(maps.Keys(servers)))
 			case !isHost && err != nil:
@@ -277,7 +277,7 @@ func (v *validator) dns(s *Spec) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.DNS.Records)) {
 			if zone != "." && dns.InZone(zone, name) {
-				v.add(p("dns", "records", name), "%s is in the zone %s, which dns.forward gives to other servers: give them the record", name, zone)
+				v.add(p("dns", "records", name), "%s is in the zone %s, which dns.forward sends to other servers: add the record there", name, zone)
 			}
 		}
 	}

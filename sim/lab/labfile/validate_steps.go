@@ -35,9 +35,9 @@ func (f *File) StepManifests(step int) (*Manifests, error) {
 	return m, found.AsError()
 }
 
-// steps complains about what a step names and nobody has. Names of pods and
-// Services of all steps are known at each: whether one is there at its time is
-// seen when the step is done.
+// steps reports names in a step that do not exist. Names of pods and Services of all
+// steps are known at each: whether one is there at its time is seen when the step is
+// done.
 func (v *validator) steps(s *Spec) {
 	names := map[string]bool{Start: true}
 	for i, t := range s.Steps {
@@ -64,7 +64,7 @@ func (v *validator) steps(s *Spec) {
 		v.flows(sub(at, "flows"), t.Flows)
 		for j, fl := range t.Flows {
 			if fl.At != "" {
-				v.add(sub(at, "flows", j, "at"), "a flow of a step is judged after that step; leave at out")
+				v.add(sub(at, "flows", j, "at"), "a flow of a step is evaluated after that step; leave at out")
 			}
 		}
 	}
@@ -118,11 +118,11 @@ func (v *validator) stepPods(path []any, pods []Pod, s *Spec) {
 	for i, pod := range pods {
 		at := sub(path, i)
 		if pod.Name == "" || seen[podKey(pod)] {
-			v.add(at, "a pod needs a name, and stands in a step once; %q is empty or taken", pod.Name)
+			v.add(at, "a pod needs a name of its own in a step; %q is empty or taken", pod.Name)
 		}
 		seen[podKey(pod)] = true
 		if pod.Late {
-			v.add(sub(at, "late"), "late is for the pods of the lab; a pod of a step comes at that step")
+			v.add(sub(at, "late"), "late is for the pods of the lab; a pod of a step is created at that step")
 		}
 		if pod.Node != "" {
 			v.oneOf(sub(at, "node"), "node", pod.Node, s.nodeNames())
@@ -141,8 +141,8 @@ func (v *validator) stepPods(path []any, pods []Pod, s *Spec) {
 	}
 }
 
-// connections complains about flows of connections that nobody opened, and about
-// fields that only a flow of a connection can have.
+// connections reports flows of connections that were not opened, and fields that only a
+// flow of a connection can have.
 func (v *validator) connections(s *Spec) {
 	opened := map[string]string{}
 	each := func(step string) {
@@ -192,7 +192,7 @@ func (v *validator) connection(path []any, f Flow, opened map[string]string) {
 // datagrams complains about what only a TCP connection has.
 func (v *validator) datagrams(path []any, f Flow) {
 	if f.By == ByServer {
-		v.add(sub(path, "by"), "by: server is for TCP: a UDP program here answers each datagram and holds nothing that it could send on; write a flow of its own from the other end, with sourcePort for the port that it serves")
+		v.add(sub(path, "by"), "by: server is for TCP: a UDP program here answers each datagram and keeps no connection to send on; write a separate flow from the other end, with sourcePort set to the port that it serves")
 	}
 	if f.Send == SendFin || f.Send == SendReset {
 		v.add(sub(path, "send"), "%s is a segment of TCP, and the connection %s is UDP", f.Send, f.Connection)
@@ -204,7 +204,7 @@ func (v *validator) datagrams(path []any, f Flow) {
 func (v *validator) opening(path []any, f Flow, opened bool) {
 	switch {
 	case !opened && (f.From == "" || f.To == ""):
-		v.add(path, "no flow before this one opens the connection %s; the first one says from and to", f.Connection)
+		v.add(path, "no flow before this one opens the connection %s; the first one needs from and to", f.Connection)
 	case !opened && (f.Send != "" || f.By != ""):
 		v.add(path, "the first flow of the connection %s opens it; send and by are for later ones", f.Connection)
 	case !opened && strings.HasPrefix(f.To, string(NameTarget)+"/"):
@@ -212,7 +212,7 @@ func (v *validator) opening(path []any, f Flow, opened bool) {
 	case !opened && f.Protocol == "ping":
 		v.add(path, "a connection is tcp or udp; a ping is a flow of its own each time")
 	case opened && (f.From != "" || f.To != "" || f.Protocol != "" || f.Family != "" || f.SourcePort != 0):
-		v.add(path, "the connection %s is open already; leave from, to, protocol and sourcePort out, or give another connection another name", f.Connection)
+		v.add(path, "the connection %s is already open; leave from, to, protocol and sourcePort out, or use another name for another connection", f.Connection)
 	}
 }
 

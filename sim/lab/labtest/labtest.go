@@ -28,10 +28,10 @@ type Size struct {
 	NodePorts int
 	// Policies are NetworkPolicies, each for the pods of one Service.
 	Policies int
-	// VXLAN chooses flannel's vxlan in place of host-gw, DSR load balancers with
-	// direct server return.
+	// VXLAN chooses flannel's vxlan instead of host-gw, DSR load balancers with direct
+	// server return.
 	VXLAN, DSR bool
-	// Agent is who enforces NetworkPolicies, as a lab names it; "" for nobody.
+	// Agent enforces NetworkPolicies, as a lab names it; "" for none.
 	Agent string
 	// Kubernetes is the version, "" is 1.36; Build that of Windows, "" is Server 2022's.
 	Kubernetes, Build string

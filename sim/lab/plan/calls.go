@@ -120,7 +120,7 @@ func call(in labfile.HNSCall) (Call, error) {
 	case in.Create != nil:
 		c.Create = &Create{Kind: hns.Kind(in.Create.Kind), Object: in.Create.Object, Count: max(in.Create.Count, 1)}
 	default:
-		return c, fmt.Errorf("an HNS call is exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; this one is none")
+		return c, fmt.Errorf("an HNS call must have exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; this one has none of them")
 	}
 	if in.Error != "" {
 		code, err := labfile.ParseErrorCode(in.Error)

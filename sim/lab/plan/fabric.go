@@ -34,7 +34,7 @@ type Router struct {
 	Routes     []Route
 	NAT        []NAT
 	Forward    []Forward
-	// Rules are those of a stateful firewall; nil: it is none.
+	// Rules are those of a stateful firewall; nil if the router is not a firewall.
 	Rules []fabric.Rule
 	// Unknown says why it is not known what it passes on, "" where that is known.
 	Unknown string

@@ -31,7 +31,7 @@ type Network struct {
 	// Name is the plugin with its version: "flannel 0.12.0". Type is the HNS
 	// network type, in lower case.
 	Name, Type string
-	// PolicyAgent enforces NetworkPolicies, "" for the plugin's own agent or nobody.
+	// PolicyAgent enforces NetworkPolicies, "" for the plugin's own agent or none.
 	PolicyAgent cni.Agent
 	// CNI is what the plugin is made of, for design CNI.
 	CNI cni.Options

@@ -27,12 +27,13 @@ type Node struct {
 	Segment    string
 	Routes     []Route
 	Listen     []labfile.ListenPort
-	// Dump replaces the plugin's and the proxy's work by what files taken from a
-	// real node say; nil: there is none.
+	// Dump replaces the plugin's and the proxy's work by what files taken from a real
+	// node say; nil without such files.
 	Dump *dump.Node
-	// Assumed is why nobody knows that the node is as it is made; "" where that is given.
+	// Assumed is why it is not known whether the node is as its models make it; "" where that is
+	// known.
 	Assumed string
-	// RoutesUnknown is why its ways to the pods of other nodes are not known, "" where they are.
+	// RoutesUnknown is why its routes to the pods of other nodes are not known, "" where they are.
 	RoutesUnknown string
 	// PortFirst and PortLast are the dynamic port range, 0 for Windows' own.
 	PortFirst, PortLast uint16
@@ -100,7 +101,7 @@ func (p *Plan) node(s *labfile.Spec, in labfile.Node) (*Node, error) {
 		r.note(err)
 		for _, q := range in.Quirks {
 			if b := builds.Quirk(q); b.NotModelled() {
-				p.notice("quirk "+q+" of node "+in.Name, "nothing in the model follows from it: "+b.Fact().Says, "spec", "nodes", len(p.Nodes), "quirks")
+				p.notice("quirk "+q+" of node "+in.Name, "it has no effect in the model: "+b.Fact().Says, "spec", "nodes", len(p.Nodes), "quirks")
 			}
 		}
 		r.note(n.readWindows(p.File, len(p.Nodes), in))
@@ -109,7 +110,7 @@ func (p *Plan) node(s *labfile.Spec, in labfile.Node) (*Node, error) {
 	n.ForwardingSet, n.Assumed, n.RoutesUnknown = in.Forwarding, in.Assumed, in.RoutesUnknown
 	n.Kube = k
 	if in.RRAS != nil && s.Network.Plugin != labfile.PluginRRAS {
-		p.notice("rras of node "+in.Name, "RRAS between two NICs is a part of the design of plugin "+labfile.PluginRRAS+"; the network of this lab is made by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")
+		p.notice("rras of node "+in.Name, "RRAS between two NICs is part of the design of plugin "+labfile.PluginRRAS+"; the network of this lab is created by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")
 	}
 	return n, r.err()
 }
@@ -175,7 +176,7 @@ func findNodes(all []*Node) foundNodes {
 // OpenBuilds are the nodes of which the lab does not know the build. The list must not be changed.
 func (p *Plan) OpenBuilds() []*Node { return p.found.open }
 
-// AssumedNodes are those at which nobody looked. The list must not be changed.
+// AssumedNodes returns the nodes that were not observed. The list must not be changed.
 func (p *Plan) AssumedNodes() []*Node { return p.found.assumed }
 
 // WithBuilds is the plan with one of the candidates of each node: that of chosen by the
@@ -235,7 +236,7 @@ func (n *Node) readDump(f *labfile.File, in labfile.Node) error {
 		return fmt.Errorf("none of the files in hnsDump shows objects of HNS: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
 	}
 	if len(d.HNS.LoadBalancers) > 0 && len(d.HNS.Endpoints) == 0 {
-		return fmt.Errorf("of HNS the files in hnsDump show load balancers and no endpoints: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20; Get-HnsEndpoint | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
+		return fmt.Errorf("the files in hnsDump show HNS load balancers but no endpoints: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20; Get-HnsEndpoint | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
 	}
 	for _, r := range d.Dynamic {
 		if in.DynamicPorts == "" && !r.IPv6 && r.Protocol == "tcp" && r.First > 0 && r.Last <= 65535 && r.First < r.Last {
@@ -261,7 +262,7 @@ func (p *Plan) proxies(s *labfile.Spec) error {
 	}
 	if p.Network.Design == OVS {
 		if s.Proxy.Mode != kubeproxy.ModeNone || len(s.Proxy.Flags) > 0 {
-			p.notice("kube-proxy in mode "+string(s.Proxy.Mode), "in the Open vSwitch designs OVN serves Services itself, and no kube-proxy runs", "spec", "proxy")
+			p.notice("kube-proxy in mode "+string(s.Proxy.Mode), "in the Open vSwitch designs OVN serves Services itself and kube-proxy does not run", "spec", "proxy")
 		}
 		for _, n := range p.Nodes {
 			n.Proxy.Mode = kubeproxy.ModeNone
@@ -272,7 +273,7 @@ func (p *Plan) proxies(s *labfile.Spec) error {
 		var err error
 		px := s.ProxyOn(s.Nodes[i])
 		if p.Network.Plugin == string(cni.PluginAntrea) && n.Windows() && px.Mode != kubeproxy.ModeNone {
-			p.notice("kube-proxy in mode "+string(px.Mode)+" on "+n.Kube.Name, "AntreaProxy serves Services there, and kube-proxy beside it is not modelled; it does not run", "spec", "proxy")
+			p.notice("kube-proxy in mode "+string(px.Mode)+" on "+n.Kube.Name, "AntreaProxy serves Services there; kube-proxy beside it is not modelled and does not run", "spec", "proxy")
 			px.Mode, px.Flags = kubeproxy.ModeNone, nil
 		}
 		n.ProxyFlags = n.proxyFlags(px.Flags)

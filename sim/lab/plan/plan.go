@@ -52,7 +52,7 @@ type Plan struct {
 	AdminPolicies []*labfile.AdminPolicy
 	// OwnPolicies are those of a plugin's own kinds.
 	OwnPolicies []*labfile.OwnPolicy
-	// Slices are endpoints that somebody wrote, for Services of the lab.
+	// Slices are endpoints that a user wrote for Services of the lab.
 	Slices []*labfile.Slice
 	// Ingresses are those of the manifests; nothing serves them.
 	Ingresses []*labfile.Ingress
@@ -69,7 +69,7 @@ type Plan struct {
 	// Steps are what happens then.
 	Steps []*Step
 
-	// NotModelled is what the lab says and no rule of the simulation follows.
+	// NotModelled lists what the lab says but the simulation does not follow.
 	NotModelled []trace.Notice
 
 	macs uint32
@@ -79,8 +79,7 @@ type Plan struct {
 	given     *given
 }
 
-// notice notes that something of the lab has no effect; path is where it stands in
-// the file.
+// notice records that something in the lab has no effect; path is where it stands in the file.
 func (p *Plan) notice(what, why string, path ...any) {
 	p.noticeAt(what, why, p.File.Origin(what, path...))
 }

@@ -62,7 +62,7 @@ func TestWhatALabLeavesOut(t *testing.T) {
 	}
 }
 
-// Services get addresses that nobody has, and node ports from 30000 on.
+// Services get addresses that are free, and node ports from 30000 on.
 func TestServicesGetAddresses(t *testing.T) {
 	t.Parallel()
 	p := planned(t, "l2bridge-flannel-host-gw", "", nil)
@@ -130,7 +130,7 @@ func TestBadInputIsAnError(t *testing.T) {
 	}{
 		{"version", labfile.Setting{Kubernetes: "new"}, []string{`Kubernetes version "new"`}},
 		{"build", labfile.Setting{Kubernetes: "1.30", Build: "9.9"}, []string{"node win1"}},
-		{"flag", labfile.Setting{Kubernetes: "1.10", Proxy: &labfile.Proxy{Flags: []string{"--enable-dsr=true"}}}, []string{"kube-proxy on win1", "it came with 1.14"}},
+		{"flag", labfile.Setting{Kubernetes: "1.10", Proxy: &labfile.Proxy{Flags: []string{"--enable-dsr=true"}}}, []string{"kube-proxy on win1", "1.14 introduced it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

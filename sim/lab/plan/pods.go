@@ -83,7 +83,7 @@ func (p *Plan) pods(s *labfile.Spec) error {
 	return nil
 }
 
-const notTraced = "winlab up starts the program; traces do not know what it does, and take the ports that the pod listens on by the lab for served"
+const notTraced = "winlab up starts the program; traces do not know what it does and assume that it serves the ports under listen"
 
 // canRun says why the program of a pod cannot run on the pod's node.
 func (p *Plan) canRun(pods []*Pod, name string, at *trace.Origin) error {
@@ -92,7 +92,7 @@ func (p *Plan) canRun(pods []*Pod, name string, at *trace.Origin) error {
 		return nil
 	}
 	if pods[i].HostNetwork {
-		return fmt.Errorf("%s:%d: %s: the pod is in the network of its node; winlab exec node/%s runs a program there", at.File, at.Line, at.What, pods[i].Node)
+		return fmt.Errorf("%s:%d: %s: the pod uses the network of its node; winlab exec node/%s runs a program there", at.File, at.Line, at.What, pods[i].Node)
 	}
 	if !labfile.IsWindowsProgram(pods[i].Run) {
 		return nil
@@ -103,7 +103,7 @@ func (p *Plan) canRun(pods []*Pod, name string, at *trace.Origin) error {
 	return nil
 }
 
-// slices keeps the endpoints that somebody wrote for Services of the lab.
+// slices keeps the endpoints that a user wrote for Services of the lab.
 func (p *Plan) slices(all []*labfile.Slice, services []*labfile.Service) []*labfile.Slice {
 	var kept []*labfile.Slice
 	for _, s := range all {
@@ -115,7 +115,7 @@ func (p *Plan) slices(all []*labfile.Slice, services []*labfile.Service) []*labf
 		case services[i].Type == kube.ExternalName:
 			why = "a Service of type ExternalName has no endpoints"
 		case len(services[i].Selector) > 0 && strings.HasPrefix(s.Origin.What, "Endpoints "):
-			why = "the Service has a selector, so that its controller replaces these endpoints by the pods that it selects"
+			why = "the Service has a selector, so its controller replaces these endpoints with the pods that it selects"
 		}
 		if why != "" {
 			p.NotModelled = trace.AddNotice(p.NotModelled, trace.Notice{What: s.Origin.What, Why: why, At: s.Origin})

@@ -23,7 +23,7 @@ func (r *reader) note(err error) {
 	}
 }
 
-// addr reads an address; an empty text is none.
+// addr reads an address; an empty text is the zero Addr.
 func (r *reader) addr(text string) netip.Addr {
 	if text == "" {
 		return netip.Addr{}
@@ -35,7 +35,7 @@ func (r *reader) addr(text string) netip.Addr {
 	return a
 }
 
-// prefix reads a prefix, with host bits or without; an empty text is none.
+// prefix reads a prefix, with host bits or without; an empty text is the zero Prefix.
 func (r *reader) prefix(text string) netip.Prefix {
 	if text == "" {
 		return netip.Prefix{}

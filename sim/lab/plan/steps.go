@@ -26,7 +26,7 @@ type Step struct {
 	Stop, Restart []Program
 	// DeletePods and DeleteServices are "namespace/name".
 	DeletePods, DeleteServices []string
-	// Pods come, or take the place of their earlier state. Services too.
+	// Pods are added, or replace their earlier state. Services too.
 	Pods     []*Pod
 	Services []*labfile.Service
 	// Slices are endpoints that somebody wrote; Policies and Namespaces are those
@@ -313,13 +313,13 @@ func (st *story) pod(s *labfile.Spec, out *Step, in labfile.Pod, origin *trace.O
 	pod := old.clone()
 	switch {
 	case in.Node != "" && in.Node != pod.Node:
-		return fmt.Errorf("pod %s runs on %s already; delete it first, a pod does not change its node", key, pod.Node)
+		return fmt.Errorf("pod %s already runs on %s; delete it first, a pod does not change its node", key, pod.Node)
 	case in.Address != "" && r.addr(in.Address) != pod.Address:
-		return fmt.Errorf("pod %s is there already; delete it first, a pod does not change its address", key)
+		return fmt.Errorf("pod %s already exists; delete it first, a pod does not change its address", key)
 	case len(in.HostPorts) > 0:
-		return fmt.Errorf("pod %s is there already; delete it first, a pod does not change its host ports", key)
+		return fmt.Errorf("pod %s already exists; delete it first, a pod does not change its host ports", key)
 	case in.Run != nil:
-		return fmt.Errorf("pod %s is there already; delete it first, a pod does not change its program", key)
+		return fmt.Errorf("pod %s already exists; delete it first, a pod does not change its program", key)
 	}
 	if in.Ready != nil {
 		pod.Ready = *in.Ready
@@ -404,7 +404,7 @@ func (s *Step) describe() {
 		case p.Terminating:
 			add("pod %s terminates", p.Key())
 		case p.Ready:
-			add("pod %s is there and ready", p.Key())
+			add("pod %s is ready", p.Key())
 		default:
 			add("pod %s is not ready", p.Key())
 		}

@@ -21,7 +21,7 @@ func (p *Plan) unused(s *labfile.Spec) error {
 		p.notice("netConf "+net.NetConf, "only flannel and antrea read such a file; the plugin is "+net.Plugin, "spec", "network", "netConf")
 	}
 	if net.Version != "" && (design.Design != CNI || net.Plugin == string(cni.PluginNAT)) {
-		p.notice("version "+net.Version+" of "+net.Plugin, "the model does not tell its versions apart", "spec", "network", "version")
+		p.notice("version "+net.Version+" of "+net.Plugin, "the model is the same for all its versions", "spec", "network", "version")
 	}
 	p.unusedRange()
 	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
@@ -78,5 +78,5 @@ func (p *Plan) paramUnused(name string, s *labfile.Spec) string {
 	if reads {
 		return ""
 	}
-	return "only " + where + " follows it, and this lab has none"
+	return "only " + where + " uses it, and this lab does not have one"
 }

@@ -56,7 +56,7 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	}
 	hop := p.crosses
 	if out == nil {
-		hop = nil // nobody looks at the frames
+		hop = nil // the frames are not needed
 	}
 	j := c.NewInjector(hop, o.Record)
 	var entry *flow.Entry
@@ -193,7 +193,7 @@ func (p *player) play(j *flow.Injector, e *flow.Entry, data []byte, info capture
 
 // partOnly is what becomes of a packet that is not all in the capture.
 var partOnly = flow.Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
-	Object: "not played: the capture holds only a part of the packet"}
+	Object: "not played: the capture has only part of the packet"}
 
 // count is what counts the packets with an outcome.
 func (p *player) count(o *flow.Outcome) *Count {

@@ -237,7 +237,7 @@ func TestDamaged(t *testing.T) {
 	}{
 		{"ends inside a packet", in[:len(in)-7], "19"},
 		{"nothing", nil, "!0 bytes"},
-		{"text", []byte("this is no capture"), "!neither pcap nor pcapng"},
+		{"text", []byte("this is not a capture"), "!neither pcap nor pcapng"},
 		{"port", in, "!there is no port"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,8 +27,8 @@ type Summary struct {
 	// those whose headers cannot be parsed. Neither was played.
 	CutShort  int `json:"cutShort,omitempty"`
 	Malformed int `json:"malformed,omitempty"`
-	// Assumed says at which nodes nobody looked, and that packets there are taken to do what the
-	// models say, see [flow.Cluster.Assumptions].
+	// Assumed lists the nodes that were not observed, with what is assumed about them; see
+	// [flow.Cluster.Assumptions].
 	Assumed []string `json:"assumed,omitempty"`
 	// Skipped says what was left out, in words.
 	Skipped []string `json:"skipped,omitempty"`
@@ -58,7 +58,7 @@ func (p *player) finish() {
 		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Where, b.Where))
 	})
 	if s.CutShort > 0 {
-		s.Skipped = append(s.Skipped, fmt.Sprintf("%d packets were not played: the capture holds only a part of them (capture with a snap length of 0)", s.CutShort))
+		s.Skipped = append(s.Skipped, fmt.Sprintf("%d packets were not played: the capture has only part of them (capture with a snap length of 0)", s.CutShort))
 	}
 	if s.Malformed > 0 {
 		s.Skipped = append(s.Skipped, fmt.Sprintf("%d packets were not played: their headers are malformed (first: %s)", s.Malformed, s.firstBad))

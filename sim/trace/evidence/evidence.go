@@ -114,7 +114,7 @@ func add(f *Fact) *Fact {
 	defer mu.Unlock()
 	switch {
 	case f.ID == "" || f.Says == "":
-		panic(fmt.Sprintf("evidence: fact %q says nothing", f.ID))
+		panic(fmt.Sprintf("evidence: fact %q needs an ID and a text", f.ID))
 	case (f.Grade == Code || f.Grade == Stated) && len(f.Sources) == 0:
 		panic(fmt.Sprintf("evidence: fact %q is %s but names no source", f.ID, f.Grade))
 	}

@@ -7,7 +7,7 @@ import "testing"
 func TestRegister(t *testing.T) {
 	a := New("test.a", Inferred, "a")
 	if Lookup("test.a") != a || Lookup("test.b") != nil {
-		t.Error("the register has not what was declared")
+		t.Error("the register does not have what was declared")
 	}
 	b := NewParam("p", "test.b", Inferred, "b")
 	n := 0
@@ -21,7 +21,7 @@ func TestRegister(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a name was taken twice, and nobody said so")
+			t.Error("a name was taken twice without a panic")
 		}
 	}()
 	New("test.a", Inferred, "again")

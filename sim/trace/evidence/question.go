@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Question is a behaviour for which no source says what every system does: it
-// depends on a setting that nobody reports, on a build, or on something that is
-// not public. The simulator does not answer it with a default. A flow that meets
-// it is followed once for every answer, and its verdict says which answer
-// decides.
+// Question is a behaviour for which no source says what every system does: it depends
+// on a setting that is not reported, on a build, or on something that is not public.
+// The simulator does not answer it with a default. A flow that meets it is followed
+// once for every answer, and its verdict says which answer decides.
 type Question struct {
 	// Param is the lab parameter that pins the answer. It is also the
 	// question's name.

@@ -76,8 +76,8 @@ func (p *printer) lookup(n *trace.Lookup) {
 	p.para(label, plain, n.Summary)
 }
 
-// queryPath writes the way of a query where it explains something: when no
-// answer came, or when everything is asked for.
+// queryPath writes a query's path where it explains something: when no answer came, or at detail
+// Verbose.
 func (p *printer) queryPath(q *trace.Query) {
 	switch {
 	case q.Path == nil || p.o.Detail <= Summary:

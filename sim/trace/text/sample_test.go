@@ -141,7 +141,7 @@ func unresolved() *trace.Trace {
 	return &trace.Trace{Verdict: trace.Unresolved, Reason: trace.NameNotCompleted, Lab: hostGW,
 		Flow: trace.Flow{From: "pod/default/client", To: "name/kubernetes.default:443", Protocol: "tcp", Src: "10.244.1.4", Node: "win1", Build: "10.0.17763.1432"},
 		Names: []trace.Lookup{{Name: "kubernetes.default", Tool: "Resolve-DnsName", Verdict: trace.Unresolved, Reason: trace.NameNotCompleted,
-			Summary: "kubernetes.default has a dot, so it was asked as it stands: NXDOMAIN. No suffix was added.",
+			Summary: "kubernetes.default has a dot, so it was asked as written: NXDOMAIN. No suffix was added.",
 			Queries: []trace.Query{{Name: "kubernetes.default.", Type: "A", Server: "10.96.0.10", RCode: "NXDOMAIN", Why: "a name with a dot counts as fully qualified",
 				Evidence: "dns.windows-dotted-is-qualified", Grade: evidence.Stated}}}}}
 }

@@ -137,7 +137,7 @@ func Lookup(v Version) (*Build, error) {
 		for _, r := range table().rows {
 			known = append(known, fmt.Sprintf("%d (%s)", r.Build, r.Product))
 		}
-		return nil, fmt.Errorf("winlab knows nothing about Windows %s; it knows %s", v, strings.Join(known, ", "))
+		return nil, fmt.Errorf("winlab does not know Windows %s; it knows %s", v, strings.Join(known, ", "))
 	}
 	b := &Build{
 		Version: v, Name: row.Version, Product: row.Product, Channel: row.Channel, Schema: row.Schema,

@@ -277,7 +277,7 @@ func TestQuirksAreAskedFor(t *testing.T) {
 			t.Errorf("quirk.go declares %s, which has no row in quirks.yaml", id)
 		}
 		if asked[id] = regexp.MustCompile(`[qQ]uirk\(builds\.` + m[1] + `[,)]`).MatchString(code); !asked[id] {
-			t.Errorf("quirk.go declares %s, and nobody asks Quirk(builds.%s): ask, or set notModelled in quirks.yaml", id, m[1])
+			t.Errorf("quirk.go declares %s, but no code asks Quirk(builds.%s): ask, or set notModelled in quirks.yaml", id, m[1])
 		}
 	}
 	for id, q := range table().quirks {

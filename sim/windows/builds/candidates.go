@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Unknown is what a lab writes for a build of which nobody knows anything.
+// Unknown is what a lab writes for a build that is not known at all.
 const Unknown = "unknown"
 
 // Candidate stands for builds between which nothing that is known here differs.

@@ -42,7 +42,7 @@ const (
 	// of Kubernetes.
 	OverlayNetwork Feature = "OverlayNetwork"
 	// TakesHostBits and RefusesHostBits: an OutBoundNAT policy with the exception
-	// 10.0.0.1/8. Of builds with neither nobody says.
+	// 10.0.0.1/8. For builds with neither, no source says.
 	TakesHostBits   Feature = "TakesHostBits"
 	RefusesHostBits Feature = "RefusesHostBits"
 	// NATNetworkACL: ACLs on nat networks are enforced.

@@ -205,7 +205,7 @@ func (d *data) loadQuirks(file []quirkRow) error {
 		if in.Builds == "" && len(q.hns) == 0 {
 			// No build surely has it.
 			if !q.sel && in.May == "" {
-				return fmt.Errorf("quirks.yaml: %s: says neither builds, hns, may nor select", id)
+				return fmt.Errorf("quirks.yaml: %s: needs builds, hns, may or select", id)
 			}
 			q.sel = true
 		}

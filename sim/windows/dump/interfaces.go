@@ -33,7 +33,7 @@ type Facts struct {
 }
 
 // ReadObject takes a fact out of an object, however it was printed, and returns what kind
-// it is of; "" when it is none. c is the command that printed it, nil when nobody says.
+// it is of; "" if it is not a known kind. c is the command that printed it, nil if not known.
 func (f *Facts) ReadObject(c *Command, l Lines, o *yaml.Node) string {
 	if o.Kind != yaml.MappingNode {
 		return ""
@@ -120,7 +120,7 @@ func (f *Facts) netNAT(l Lines, o *yaml.Node) bool {
 		if text == "" {
 			continue
 		}
-		if s, err := strconv.ParseUint(text, 10, 31); err != nil || s == 0 { // what 0 means nobody says
+		if s, err := strconv.ParseUint(text, 10, 31); err != nil || s == 0 { // the meaning of 0 is not documented
 			n.Unread = append(n.Unread, x.name+": "+text)
 		} else {
 			*x.of(&n.Timeouts) = time.Duration(s) * time.Second

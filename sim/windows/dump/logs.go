@@ -59,7 +59,7 @@ func (r *reader) log(l Lines) {
 	}
 	if len(seen.Networks)+len(seen.Endpoints)+len(seen.LoadBalancers) > 0 {
 		r.addForm("objects of HNS")
-		r.n.notice("objects of HNS in a log", "they are as the log shows them last; what was changed without a line in the log is not known", Place{File: l.File, Line: l.First})
+		r.n.notice("objects of HNS in a log", "the objects are as the log shows them last; changes that the log does not show are not known", Place{File: l.File, Line: l.First})
 		r.n.hnsDump().Add(seen)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // (20348, etl2txt, an l2bridge network of Kubernetes), the article of Microsoft Learn on
 // dropped packets ("Discarded packets"), and RoseSecurity/Red-Teaming-TTPs Windows.md
 // (real-time). The text of a packet is tcpdump's. Newer builds print "MAC:", "IPv4:" and
-// "TCP:" on lines of their own; nobody has posted such an output with its whole
+// "TCP:" on lines of their own; no such output has been published with its whole
 // context, so it is counted as not read.
 type PacketLog struct {
 	Components []Component
@@ -30,7 +30,7 @@ type PacketLog struct {
 type Component struct {
 	ID         int
 	Type, Name string
-	// MAC is that of its adapter, "00-15-5D-3A-AA-31"; "" where it has none.
+	// MAC is that of its adapter, "00-15-5D-3A-AA-31"; "" if not shown.
 	MAC       string
 	Addresses []netip.Addr
 	Place     Place
@@ -45,7 +45,7 @@ type Sighting struct {
 	Component          int
 	// Rx says that it came to the component from below, else it goes down.
 	Rx bool
-	// Time is "" where the log has none.
+	// Time is "" if the log does not show it.
 	Time string
 	// Dropped says that the component dropped it, with pktmon's reason and place in the code.
 	Dropped              bool
@@ -82,7 +82,7 @@ func IsPacketLog(text string) bool {
 }
 
 // OnlyPackets reports whether a text is what pktmon printed and nothing else: its lines begin with
-// "[01]36E0", which is no JSON, and show no state of a node.
+// "[01]36E0", which is not JSON, and show no state of a node.
 func OnlyPackets(l Lines) bool {
 	mark := false
 	for _, t := range l.Text {

@@ -38,7 +38,7 @@ unread 0
 		for _, form := range []string{string(data), strings.ReplaceAll(string(data), "\n", "\r\n"), string(utf.Encode16(string(data)))} {
 			text, ok := Decode([]byte(form))
 			if !ok || !IsPacketLog(text) || !OnlyPackets(Split("x", text)) {
-				t.Errorf("%s is no packet log", name)
+				t.Errorf("%s is not a packet log", name)
 			}
 			if got := packetLogText(ReadPacketLog(Split("x", text))); got != want {
 				t.Errorf("%s reads as\n%swant\n%s", name, got, want)

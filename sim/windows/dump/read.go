@@ -47,7 +47,7 @@ func ReadShown(shown func(path string) string, paths ...string) (*Node, error) {
 		}
 		name := shown(p)
 		if before := len(n.Mistakes); !n.read(name, data) && len(n.Mistakes) == before {
-			n.mistake(name, 1, "nothing in it is understood; take it for example with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
+			n.mistake(name, 1, "winlab does not recognize anything in it; collect it, for example, with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
 		}
 	}
 	n.finish()
@@ -58,7 +58,7 @@ func ReadShown(shown func(path string) string, paths ...string) (*Node, error) {
 func ReadFile(name string, data []byte) (*Node, error) {
 	n := &Node{}
 	if !n.read(name, data) && len(n.Mistakes) == 0 {
-		n.mistake(name, 1, "nothing in it is understood; take it for example with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
+		n.mistake(name, 1, "winlab does not recognize anything in it; collect it, for example, with: Get-HnsNetwork | ConvertTo-Json -Depth 20")
 	}
 	n.finish()
 	return n, n.Mistakes.AsError()
@@ -73,7 +73,7 @@ func (n *Node) finish() {
 	n.Routes = distinct(n.Routes)
 	n.gateways()
 	if len(n.Interfaces) > 0 && !slices.ContainsFunc(n.Interfaces, func(i Interface) bool { return i.Shown }) {
-		n.notice("Get-NetIPInterface", "the table has no column Forwarding, so it does not say whether the node forwards packets; take it again with: "+forwardingCommand, n.Interfaces[0].Place)
+		n.notice("Get-NetIPInterface", "the table has no Forwarding column, so it does not say whether the node forwards packets; collect it again with: "+forwardingCommand, n.Interfaces[0].Place)
 	}
 	n.summaries()
 	if n.HNS != nil {
@@ -105,7 +105,7 @@ func (n *Node) gateways() {
 	}
 	if n.Routes = distinct(n.Routes); len(n.Routes) > 0 {
 		n.OnlyGateways = true
-		n.notice("routes of the node", "no file shows them, so the default gateway of ipconfig is the only one; add the output of: route print", n.Routes[0].Place)
+		n.notice("routes of the node", "no file shows them, so the only route is ipconfig's default gateway; add the output of: route print", n.Routes[0].Place)
 	}
 }
 
@@ -126,7 +126,7 @@ func (n *Node) folder(dir string) {
 		case d.IsDir():
 			return nil
 		case len(names) >= maxFiles:
-			n.mistake(dir, 0, "the folder has more than %d files; give one with the files of one node", maxFiles)
+			n.mistake(dir, 0, "the folder has more than %d files; use one with the files of a single node", maxFiles)
 			return fs.SkipAll
 		case !d.Type().IsRegular():
 			n.Files = append(n.Files, File{Name: name, Skipped: "not a regular file"})
@@ -143,7 +143,7 @@ func (n *Node) folder(dir string) {
 	slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(rank(a)+a, rank(b)+b) })
 	for _, name := range names {
 		if info, err := os.Stat(name); err == nil && info.Size() > maxFile {
-			n.Files = append(n.Files, File{Name: name, Skipped: fmt.Sprintf("it has %d bytes; up to %d are read", info.Size(), maxFile)})
+			n.Files = append(n.Files, File{Name: name, Skipped: fmt.Sprintf("it has %d bytes; the limit is %d", info.Size(), maxFile)})
 			continue
 		}
 		data, err := os.ReadFile(name)
@@ -153,7 +153,7 @@ func (n *Node) folder(dir string) {
 		}
 		f := len(n.Files)
 		if n.read(name, data); n.Files[f].Skipped == "" && len(n.Files[f].As) == 0 && strings.TrimSpace(string(data)) != "" {
-			n.notice("file "+filepath.Base(name), "nothing in it is understood", Place{File: name, Line: 1})
+			n.notice("file "+filepath.Base(name), "winlab does not recognize anything in it", Place{File: name, Line: 1})
 		}
 	}
 }
@@ -169,7 +169,7 @@ func rank(name string) string {
 type reader struct {
 	n *Node
 	f *File
-	// command is what printed the lines that are read; nil where nobody says.
+	// command is what printed the lines that are read; nil where that is not known.
 	command *Command
 	// inLog is set in the lines of a log that are not of the log itself: only what is
 	// certainly of HNS or of the host counts there.
@@ -196,7 +196,7 @@ func (n *Node) read(name string, data []byte) bool {
 	}
 	all := Split(name, text)
 	if OnlyPackets(all) {
-		r.f.Skipped = "packets that pktmon saw, which winlab compare reads"
+		r.f.Skipped = "packets recorded by pktmon; read them with winlab compare"
 		return false
 	}
 	if isLog(all) {
@@ -256,7 +256,7 @@ func (n *Node) summaries() {
 	}
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
 		all := missing[file]
-		why := fmt.Sprintf("%d objects, the first of them %s %s, are shown without their fields; take it again with: hnsdiag list all -d", len(all), strings.ToLower(all[0].Kind), all[0].ID)
+		why := fmt.Sprintf("%d objects, the first of them %s %s, are shown without their fields; collect it again with: hnsdiag list all -d", len(all), strings.ToLower(all[0].Kind), all[0].ID)
 		if n.HNS == nil {
 			n.mistake(file, all[0].Place.Line, "%s", why)
 		} else {

@@ -56,10 +56,10 @@ func TestJSON(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\"ID\":\"A1\",\n \"Name\": }": "x:2:10: not JSON",
-		"hello":                         "x:1:1: nothing in it is understood",
-		"\x00\x01\x02\x03":              "x:1:1: nothing in it is understood",
+		"hello":                         "x:1:1: winlab does not recognize anything in it",
+		"\x00\x01\x02\x03":              "x:1:1: winlab does not recognize anything in it",
 		"[\n {\"Type\":\"NAT\",\"ID\":\"A\",\n  \"Name\":7}]":                                     "x:3:10: network: field Name is a JSON number",
-		"Networks:\nName             ID\nnat              B5083512-BE1D-4326-B58F-56CA5154E8D5\n": "x:3:1: 1 objects, the first of them network B5083512-BE1D-4326-B58F-56CA5154E8D5, are shown without their fields; take it again with: hnsdiag list all -d",
+		"Networks:\nName             ID\nnat              B5083512-BE1D-4326-B58F-56CA5154E8D5\n": "x:3:1: 1 objects, the first of them network B5083512-BE1D-4326-B58F-56CA5154E8D5, are shown without their fields; collect it again with: hnsdiag list all -d",
 	} {
 		_, err := ReadFile("x", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -162,7 +162,7 @@ func TestMerge(t *testing.T) {
 	}
 	other := write("other.json", `{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":[{"Type":"OutBoundNAT","ExceptionList":["10.9.0.0/16"]}]}`)
 	n, err := Read(whole, other)
-	if err != nil || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "its policies are others than in") {
+	if err != nil || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "its policies differ from those in") {
 		t.Errorf("%v %+v", err, n.Notices)
 	}
 }
@@ -172,7 +172,7 @@ func TestMerge(t *testing.T) {
 func TestGatewayIsTheHosts(t *testing.T) {
 	pod := `{"ID":"B1","IPAddress":"10.244.1.4","GatewayAddress":"10.244.1.2","VirtualNetwork":"A1","State":3}`
 	n := read(t, "x", aNetwork+pod+`{"ID":"B2","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"A1","State":3}`)
-	if got := n.HNS.Endpoints[1].Compartment; got != 1 || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "taken for the node's own") {
+	if got := n.HNS.Endpoints[1].Compartment; got != 1 || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "assumes the node's own") {
 		t.Errorf("compartment %d, %+v", got, n.Notices)
 	}
 	n = read(t, "x", aNetwork+pod+`{"ID":"B2","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"A1","State":3,"Resources":{"Allocators":[{"Tag":"Endpoint Port","CompartmendId":1}]}}`)

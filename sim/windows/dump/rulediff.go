@@ -12,7 +12,7 @@ import (
 // words.
 type RuleDiff struct {
 	Kind RuleDiffKind
-	// Theirs and Ours are the rule in both listings; nil where one has none.
+	// Theirs and Ours are the rule in both listings; nil where one does not have it.
 	Theirs, Ours *Rule
 }
 
@@ -21,7 +21,7 @@ type RuleDiffKind string
 
 // What differs between two listings of a port.
 const (
-	// OnlyTheirs is a rule that the second listing has not, OnlyOurs one that the first has not.
+	// OnlyTheirs is a rule that the second listing does not have, OnlyOurs one that the first does not have.
 	OnlyTheirs RuleDiffKind = "only-theirs"
 	OnlyOurs   RuleDiffKind = "only-ours"
 	// OtherLayer, OtherType, OtherPriority, OtherConditions and OtherBackends are of a rule that
@@ -31,12 +31,12 @@ const (
 	OtherPriority   RuleDiffKind = "priority"
 	OtherConditions RuleDiffKind = "conditions"
 	OtherBackends   RuleDiffKind = "backends"
-	// SameByContent is no difference: the two rules have other names and the same layer, type,
+	// SameByContent is not a difference: the two rules have other names and the same layer, type,
 	// conditions and backends. Names in parentheses are winlab's own, so this says what the
 	// name on a node is.
 	SameByContent RuleDiffKind = "name"
 	// OursUnnamed is a rule with a name of winlab's own that has no rule with its content.
-	// Nobody says what the rule is on a node, so it is not a difference for certain.
+	// No source says what the rule is on a node, so it is not a difference for certain.
 	OursUnnamed RuleDiffKind = "unnamed"
 )
 
@@ -116,7 +116,7 @@ type matching struct {
 	only func(*Rule) bool
 }
 
-// match joins rules with equal keys that have no partner yet, in their order; "" is no key.
+// match joins rules with equal keys that have no partner yet, in their order; "" is not a key.
 func (m *matching) match(key func(*Rule) string) {
 	free := map[string][]int{}
 	for j := range m.ours {
@@ -160,7 +160,7 @@ func differ(theirs, ours *Rule) (diffs []RuleDiff) {
 	return diffs
 }
 
-// layerKey is a layer's name, "" where it has none or one of winlab's own.
+// layerKey is a layer's name, "" where it does not have one or has one of winlab's own.
 func layerKey(name string) string {
 	if strings.HasPrefix(name, "(") {
 		return ""

@@ -126,7 +126,7 @@ func Parts(l Lines) []Part {
 }
 
 // jsonLines counts the lines that one JSON value, an object or a list of some,
-// takes from the beginning of text; 0 when there is none. read is the number
+// takes from the beginning of text; 0 if text does not begin with one. read is the number
 // of lines that it looked at.
 func jsonLines(text []string) (n, read int, unfinished bool) {
 	// A look at what follows the bracket spares most attempts: "[12:30:01] ..."

@@ -82,7 +82,7 @@ func Items(n *yaml.Node) []*yaml.Node {
 // Truth reads True, "true" and 1.
 func Truth(s string) bool { return strings.EqualFold(s, "true") || s == "1" }
 
-// Prefix reads a prefix; it is invalid when the text is none.
+// Prefix reads a prefix; the result is invalid when the text is not a prefix.
 func Prefix(s string) netip.Prefix {
 	p, err := netip.ParsePrefix(strings.TrimSpace(s))
 	if err != nil {
@@ -91,7 +91,7 @@ func Prefix(s string) netip.Prefix {
 	return p
 }
 
-// Addr reads an address; it is invalid when the text is none.
+// Addr reads an address; the result is invalid when the text is not an address.
 func Addr(s string) netip.Addr {
 	a, err := netip.ParseAddr(strings.TrimSpace(s))
 	if err != nil {

@@ -28,12 +28,12 @@ func ParseTuple(s string) (Tuple, error) {
 	f := strings.Fields(s)
 	if len(f) == 8 {
 		if f[0] != "0" {
-			return Tuple{}, fmt.Errorf("the tuple has the encapsulation count %q, and only 0 can be traced; leave it out and write the inner packet: %s", f[0], tupleForm)
+			return Tuple{}, fmt.Errorf("the tuple has the encapsulation count %q, but only 0 can be traced; leave it out and write the inner packet: %s", f[0], tupleForm)
 		}
 		f = f[1:]
 	}
 	if len(f) != 7 {
-		return Tuple{}, fmt.Errorf("a tuple has 7 fields, or 8 with the encapsulation count in front; here are %d; %s", len(strings.Fields(s)), tupleForm)
+		return Tuple{}, fmt.Errorf("a tuple has 7 fields, or 8 with the encapsulation count in front; this one has %d; %s", len(strings.Fields(s)), tupleForm)
 	}
 	var p tupleParser
 	t := Tuple{Proto: p.proto(f[0]), Src: p.endpoint(f[1], f[2]), Dst: p.endpoint(f[3], f[4])}
@@ -86,7 +86,7 @@ func (p *tupleParser) addresses(t Tuple) {
 	case a.IsValid() && b.IsValid() && a.Is4() != b.Is4():
 		p.wrong("%s and %s have different address families", a, b)
 	case a.IsValid() && (t.Proto == packet.ICMP && a.Is6() || t.Proto == packet.ICMPv6 && a.Is4()):
-		p.wrong("%s does not go with %s; write 1 for ICMP over IPv4, 58 over IPv6", t.Proto, a)
+		p.wrong("%s cannot be combined with %s; write 1 for ICMP over IPv4, 58 over IPv6", t.Proto, a)
 	}
 	if t.Dst.Port() == 0 && (t.Proto == packet.TCP || t.Proto == packet.UDP) && len(p.bad) == 0 {
 		p.wrong("the destination port is 0; write the port of the program")
@@ -108,7 +108,7 @@ func (p *tupleParser) flags(s string, proto packet.Proto) uint8 {
 	n, err := strconv.ParseUint(s, 0, 8)
 	switch {
 	case err != nil:
-		p.wrong("%q is not a number of flags; write 1 for a SYN", s)
+		p.wrong("%q is not a valid flags value; write 1 for a SYN", s)
 	case proto == packet.TCP && n != 1:
 		p.wrong("flags %d: a trace begins with the SYN of a connection; write 1 (and --idle for a later packet of it)", n)
 	}

@@ -65,7 +65,7 @@ var (
 // that of the comments in microsoft/SDN Kubernetes/windows/debug/VFP.psm1 and of
 // flannel-io/flannel#1394, that of DIP ranges what microsoft/wcnscripts
 // scripts/mitigation-scripts/stale-lb-dsr-rules/cleanup-stale-lb-rules.ps1 looks for.
-// Nobody has published what /list-nat-range prints; its lines are not read.
+// The output of /list-nat-range has not been published; its lines are not read.
 type vfpParser struct {
 	ports        []Port
 	layer, group string
@@ -78,8 +78,8 @@ type vfpParser struct {
 	waits            bool // for the port's name on the next line
 }
 
-// VFP reads listings of vfpctrl; nil when there are none. The command, nil when nobody
-// says, names the port, the layer and the group that the listing itself leaves out.
+// VFP reads listings of vfpctrl; nil when there are none. The command, nil when not
+// known, names the port, the layer and the group that the listing itself leaves out.
 func VFP(c *Command, l Lines) []Port {
 	if !HasAny(l.Join(), "RULE :", "Port name", "LAYER :", "Blocked :") {
 		return nil

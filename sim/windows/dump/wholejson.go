@@ -88,7 +88,7 @@ func BrokenJSON(l Lines) strict.Mistakes {
 		case errors.Is(err, io.EOF), otherText(text[before:]):
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return strict.Mistakes{l.mistake(text, int64(len(text)), "the file ends in the middle of its JSON, so what it lists may not be all; take it again")}
+			return strict.Mistakes{l.mistake(text, int64(len(text)), "the file ends in the middle of its JSON, so its list may be incomplete; collect it again")}
 		case !errors.As(err, &syntax):
 			return strict.Mistakes{l.mistake(text, before, "not JSON: "+err.Error())}
 		}
@@ -96,7 +96,7 @@ func BrokenJSON(l Lines) strict.Mistakes {
 	}
 }
 
-// otherText reports whether what follows is no damaged value but another text: it does not
+// otherText reports whether what follows is other text and not a damaged value: it does not
 // begin as an object or a list of such. "[12:30:01]" is a line of a log.
 func otherText(rest string) bool {
 	rest = strings.TrimLeft(rest, " \t\r\n")
@@ -126,5 +126,5 @@ func CutPart(p Part) strict.Mistakes {
 	if p.Cut == 0 {
 		return nil
 	}
-	return strict.Mistakes{{File: p.File, Line: p.First + len(p.Text) - 1, Column: 1, Message: fmt.Sprintf("the JSON that begins in line %d ends in the middle here, so what it lists may not be all; take it again", p.Cut)}}
+	return strict.Mistakes{{File: p.File, Line: p.First + len(p.Text) - 1, Column: 1, Message: fmt.Sprintf("the JSON that begins in line %d is cut off here, so its list may be incomplete; collect it again", p.Cut)}}
 }

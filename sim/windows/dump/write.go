@@ -55,20 +55,20 @@ func (f Form) NeedsHNS() bool {
 // Forms are the forms that can be written, each of which [Read] reads.
 func Forms() []Form {
 	return []Form{
-		{"v1", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList | ConvertTo-Json -Depth 20, one after the other, and the node's routes and interfaces", false, nil, oneFile((*State).writeV1)},
-		{"v1-utf16", "the same in UTF-16, as > of Windows PowerShell writes it", false, nil, oneFile(func(s *State) []byte { return utf.Encode16(crlf(string(s.writeV1()))) })},
+		{"v1", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList | ConvertTo-Json -Depth 20, one after another, and the node's routes and interfaces", false, nil, oneFile((*State).writeV1)},
+		{"v1-utf16", "the same in UTF-16, as > in Windows PowerShell writes it", false, nil, oneFile(func(s *State) []byte { return utf.Encode16(crlf(string(s.writeV1()))) })},
 		{"v2", "the same cmdlets with -Version 2 (HCN v2)", false, nil, oneFile((*State).writeV2)},
 		{"reply", "answers of HNS: {\"Success\":true,\"Output\":[...]}", false, nil, oneFile((*State).writeReplies)},
 		{"transcript", "a console with the commands and what they print", false, nil, oneFile((*State).writeTranscript)},
 		{"text", "a console with HNS as JSON, and ipconfig, Get-NetIPInterface, Get-NetRoute, Get-NetNat and netsh as they print", false, nil, oneFile((*State).writeText)},
 		{"hnsdiag-d", "hnsdiag list all -d, then the node's routes and interfaces", false, nil, oneFile((*State).writeHnsdiagDetails)},
-		{"collectlogs", "a folder as microsoft/SDN collectlogs.ps1 leaves it", false, nil, (*State).writeFolder},
+		{"collectlogs", "a folder as written by collectlogs.ps1 of microsoft/SDN", false, nil, (*State).writeFolder},
 		{"logs", "a folder with Get-HnsNetwork, Get-HnsEndpoint and Get-HnsNamespace, the load balancers in kube-proxy's log, and route print and netsh", false, nil, (*State).writeLogs},
-		{"depth", "v1 through ConvertTo-Json without -Depth, which cuts below two levels", true, nil, oneFile((*State).writeDepth)},
+		{"depth", "v1 through ConvertTo-Json without -Depth, which cuts off everything below two levels", true, nil, oneFile((*State).writeDepth)},
 		{"list", "PowerShell's list form of v1, which shows nested lists as System.Object[]", true, nil, oneFile((*State).writeList)},
 		{"hnsdiag", "hnsdiag list all: names and ids only", true, nil, oneFile((*State).writeHnsdiag)},
-		{"hns", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList as JSON, and nothing of the host", true, []Kind{KindHNS, KindLB}, oneFile((*State).writeHNS)},
-		{"kube-proxy-log", "kube-proxy's log with the load balancers that it made", true, []Kind{KindLB}, oneFile((*State).writeKubeProxyLog)},
+		{"hns", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList as JSON, without anything from the host", true, []Kind{KindHNS, KindLB}, oneFile((*State).writeHNS)},
+		{"kube-proxy-log", "kube-proxy's log with the load balancers that it created", true, []Kind{KindLB}, oneFile((*State).writeKubeProxyLog)},
 		{"ipconfig", "ipconfig /all", true, []Kind{KindAddresses, KindGateways}, printed((*State).ipconfig)},
 		{"netipaddress", "Get-NetIPAddress", true, []Kind{KindAddresses, KindNumbers}, printed((*State).netAddresses)},
 		{"netipinterface", "Get-NetIPInterface: the table, which has no column Forwarding", true, []Kind{KindIndexes}, printed((*State).netInterfaces)},
@@ -76,9 +76,9 @@ func Forms() []Form {
 		{"route-print", "route print", true, []Kind{KindRoutes}, printed((*State).routePrint)},
 		{"netnat", "Get-NetNat", true, []Kind{KindNAT}, printed((*State).netNATs)},
 		{"port-ranges", "netsh int ipv4 show excludedportrange and show dynamicport", true, []Kind{KindPorts}, printed((*State).ports)},
-		{"vfp", "rules of all ports as vfpctrl /list-rule shows them; for comparison, not in the place of HNS", true, []Kind{KindVFPRules}, oneFile((*State).writeVFP)},
+		{"vfp", "rules of all ports as vfpctrl /list-rule shows them; for comparison only, not a replacement for HNS objects", true, []Kind{KindVFPRules}, oneFile((*State).writeVFP)},
 		{"vfp-counters", "the same rules with their counters, as vfpctrl /get-rule-counter shows them", true, []Kind{KindVFPRules}, oneFile((*State).writeVFPCounters)},
-		{"vfp-json", "ports and rules as vfpctrl shows them with /format 1; for comparison, too", true, []Kind{KindVFPPorts, KindVFPRules}, oneFile((*State).writeVFPJSON)},
+		{"vfp-json", "ports and rules as vfpctrl shows them with /format 1; also for comparison only", true, []Kind{KindVFPPorts, KindVFPRules}, oneFile((*State).writeVFPJSON)},
 	}
 }
 
@@ -106,7 +106,7 @@ func Write(form string, s *State) (map[string][]byte, error) {
 				others = append(others, o.Name)
 			}
 		}
-		return nil, fmt.Errorf("%s; of the host alone there are the forms %s", cmp.Or(s.WithoutHNS, "the node has no HNS"), strings.Join(others, ", "))
+		return nil, fmt.Errorf("%s; forms that show only the host: %s", cmp.Or(s.WithoutHNS, "the node has no HNS"), strings.Join(others, ", "))
 	}
 	return all[i].write(s), nil
 }

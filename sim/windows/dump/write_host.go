@@ -34,7 +34,7 @@ func (s *State) writeText() []byte {
 }
 
 // writeLogs writes what somebody has who asked HNS for networks and endpoints, and
-// has kube-proxy's log with the load balancers that it made.
+// has kube-proxy's log with the load balancers that it created.
 func (s *State) writeLogs() map[string][]byte {
 	v1 := s.v1()
 	var host strings.Builder

@@ -54,7 +54,7 @@ func (v *Server) accept(l net.Listener) (net.Conn, error) {
 			return nil, err
 		}
 		if pause == 0 { // once, not for every attempt
-			v.service.log.Printf("%v; no client is accepted until that has passed", err)
+			v.service.log.Printf("%v; no client is accepted until this problem is gone", err)
 		}
 		pause = min(max(2*pause, firstPause), longestPause)
 		wait := time.NewTimer(pause)
@@ -75,7 +75,7 @@ func (v *Server) admit(c net.Conn) bool {
 	switch {
 	case v.done:
 	case len(v.conns) >= v.limits.conns:
-		v.service.log.Printf("%s: %d clients are connected, and no more are taken; the connection is closed", clientAddress(c), len(v.conns))
+		v.service.log.Printf("%s: %d clients are connected, which is the limit; the connection is closed", clientAddress(c), len(v.conns))
 	default:
 		v.conns[c] = true
 		v.wg.Add(1)
@@ -105,7 +105,7 @@ func (b bounded) Write(p []byte) (int, error) {
 	}
 	n, err := b.Conn.Write(p[now:])
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("the client has not read its answers for %v: %w", b.answer, err)
+		err = fmt.Errorf("the client did not read its answers for %v: %w", b.answer, err)
 	}
 	return now + n, err
 }
@@ -117,7 +117,7 @@ func readWithin(c net.Conn, most time.Duration, what string, read func() error) 
 	}
 	if err := read(); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("%s did not come whole within %v", what, most)
+			return fmt.Errorf("%s did not arrive completely within %v", what, most)
 		}
 		return err
 	}

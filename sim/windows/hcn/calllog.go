@@ -119,7 +119,7 @@ func OpenCallLog(name string, l *log.Logger) (*os.File, error) {
 	if err == nil && info.Mode().IsRegular() { // a pipe or a terminal has no lines to keep
 		var whole int64
 		if whole, err = wholeLines(f, info.Size()); err == nil && whole < info.Size() {
-			l.Printf("call log: %s ends in the middle of a line; %d bytes are dropped", name, info.Size()-whole)
+			l.Printf("call log: %s ends in the middle of a line; dropping %d bytes", name, info.Size()-whole)
 			err = f.Truncate(whole)
 		}
 	}
@@ -157,8 +157,8 @@ type callLog struct {
 
 func (l *callLog) wanted() bool { return l.out != nil || len(l.watchers) > 0 }
 
-// add numbers an entry and writes it, when it is wanted. Calls are counted also
-// when nobody wants them, so that a watcher sees how many there were before.
+// add numbers an entry and writes it, when it is wanted. Calls are counted even
+// when they are not wanted, so that a watcher sees how many there were before.
 func (l *callLog) add(wanted bool, e *Entry) {
 	l.seq++
 	if !wanted {
@@ -177,7 +177,7 @@ func (l *callLog) add(wanted bool, e *Entry) {
 		// The log is not the state: a full disk must not stop the node.
 		if _, err := l.out.Write(line); err != nil && !l.failed {
 			l.failed = true
-			l.log.Printf("call log: %v; the calls go on without it", err)
+			l.log.Printf("call log: %v; calls are no longer logged", err)
 			l.out = nil
 		}
 	}

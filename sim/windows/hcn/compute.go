@@ -107,11 +107,11 @@ func hotAttachCall(op, container, settings string) (*operation, error) {
 	}
 	verb := map[string]string{"add": "attach", "remove": "detach"}[strings.ToLower(req.RequestType)]
 	if !strings.EqualFold(req.ResourceType, "Network") || verb == "" {
-		return nil, errorWith(errNotSupported, op, fmt.Sprintf("%s of %s; of a container only its Network can be changed here, with Add and Remove", req.RequestType, req.ResourceType))
+		return nil, errorWith(errNotSupported, op, fmt.Sprintf("%s of %s; only a container's Network can be changed here, with Add and Remove", req.RequestType, req.ResourceType))
 	}
 	var endpoint string
 	if err := json.Unmarshal(req.Settings, &endpoint); err != nil {
-		return nil, errorWith(errSystemJSON, op, "Settings: the id of an endpoint is wanted: "+err.Error())
+		return nil, errorWith(errSystemJSON, op, "Settings: expected the id of an endpoint: "+err.Error())
 	}
 	id, err := ParseGUID(endpoint)
 	if err != nil {

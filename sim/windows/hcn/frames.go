@@ -11,7 +11,7 @@ import (
 type frames struct {
 	most       uint32 // bytes of a frame
 	buf        []byte
-	begin, end int // what has come and is no frame yet
+	begin, end int // what has arrived but is not a frame yet
 }
 
 // The memory of frames: how much it begins with, and how much it holds between two frames.
@@ -46,7 +46,7 @@ func (f *frames) came(n int) { f.end += n }
 // begun reports whether a part of a frame has come.
 func (f *frames) begun() bool { return f.end > f.begin }
 
-// next returns what follows the length of the next frame, nil when that has not come whole.
+// next returns what follows the length of the next frame, nil when the frame is incomplete.
 func (f *frames) next() ([]byte, error) {
 	have := f.buf[f.begin:f.end]
 	if len(have) < 4 {
@@ -54,7 +54,7 @@ func (f *frames) next() ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint32(have)
 	if n > f.most {
-		return nil, fmt.Errorf("%w: %d bytes; at most %d are taken", errMalformed, n, f.most)
+		return nil, fmt.Errorf("%w: %d bytes; the limit is %d", errMalformed, n, f.most)
 	}
 	if uint64(len(have)) < 4+uint64(n) {
 		return nil, nil
@@ -77,8 +77,8 @@ func (f *frames) read(r io.Reader) ([]byte, error) {
 	}
 }
 
-// ended is the error of a connection that ended with err: its end in the middle of a frame
-// is none to expect.
+// ended is the error of a connection that ended with err: an end in the middle of a frame
+// is unexpected.
 func (f *frames) ended(err error) error {
 	if f.begun() {
 		return unexpectedEOF(err)

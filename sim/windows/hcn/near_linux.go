@@ -9,7 +9,7 @@ import (
 )
 
 // nearName is the name in the kernel of the Unix socket beside a loopback address. Such a
-// name (unix(7): abstract) is no file, goes with its socket, and belongs to a network
+// name (unix(7): abstract) is not a file, goes with its socket, and belongs to a network
 // namespace, as 127.0.0.1 does: whoever reaches the one reaches the other.
 func nearName(address string) string { return "@winlab-hcn-" + address }
 

@@ -55,7 +55,7 @@ func apply(svc *hns.Service, o *operation) (answer, error) {
 	}
 	op := callName(o.Verb, o.Kind)
 	if !svc.Build().Has(builds.V2API) {
-		return answer{}, errorWith(hns.ErrNotImplemented, op, svc.Build().String()+" has no HCN v2: call HNSCall")
+		return answer{}, errorWith(hns.ErrNotImplemented, op, svc.Build().String()+" does not support HCN v2; call HNSCall")
 	}
 	kind, ok := objectKinds[o.Kind]
 	if !ok {

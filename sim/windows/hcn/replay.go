@@ -52,7 +52,7 @@ func (s *Service) Replay(ctx context.Context, name string, r io.Reader) (calls i
 		var e Entry
 		err := json.Unmarshal(scan.Bytes(), &e)
 		if err != nil && !bytes.HasSuffix(scan.Bytes(), []byte("\n")) && line > 1 {
-			s.log.Printf("%s:%d: the log ends in the middle of a line; the call is left out", name, line)
+			s.log.Printf("%s:%d: the log ends in the middle of a line; skipping the call", name, line)
 			break
 		}
 		if err != nil {

@@ -62,7 +62,7 @@ func On(s *Service, l net.Listener) *Server {
 func loopback(address string) (netip.AddrPort, error) {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil || !a.Addr().Is4() || !a.Addr().IsLoopback() {
-		return a, fmt.Errorf("address %q: the service listens on loopback only; write 127.0.0.1:PORT, port 0 for a free one", address)
+		return a, fmt.Errorf("address %q: the service listens only on loopback; write 127.0.0.1:PORT, with port 0 for a free port", address)
 	}
 	return a, nil
 }

@@ -108,7 +108,7 @@ func shortNames(op string, r *request) error {
 	}
 	for i, w := range what {
 		if n := len(r.text(i)); n > maxPath {
-			return errorWith(hns.ErrInvalidParam, op, fmt.Sprintf("the %s has %d bytes; at most %d are taken", w, n, maxPath))
+			return errorWith(hns.ErrInvalidParam, op, fmt.Sprintf("the %s has %d bytes; the limit is %d", w, n, maxPath))
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (st *store) load(svc *hns.Service) error {
 			return fmt.Errorf("state: %w", err)
 		}
 		if len(left) > 0 {
-			return fmt.Errorf("state: %s is missing, but %s is there: put it back, or use an empty folder", name, filepath.Base(left[0]))
+			return fmt.Errorf("state: %s is missing, but %s exists: restore the missing file, or use an empty folder", name, filepath.Base(left[0]))
 		}
 		return st.compact(svc)
 	}
@@ -129,7 +129,7 @@ func (st *store) replay(svc *hns.Service) error {
 	}
 	whole := bytes.LastIndexByte(text, '\n') + 1
 	if whole < len(text) {
-		st.log.Printf("state: %s ends in the middle of a line; %d bytes are dropped", name, len(text)-whole)
+		st.log.Printf("state: %s ends in the middle of a line; dropping %d bytes", name, len(text)-whole)
 	}
 	for i, line := range bytes.Split(text[:whole], []byte("\n")) {
 		if len(line) == 0 {
@@ -180,11 +180,11 @@ func (st *store) keep(o *operation, svc *hns.Service) error {
 	}
 	n, err := st.write(st.journal, buf.Bytes())
 	if err != nil {
-		st.log.Printf("%s is refused: state: %v", op, err)
+		st.log.Printf("refusing %s: state: %v", op, err)
 		if n > 0 {
 			if err := errors.Join(st.journal.Truncate(st.size), seekEnd(st.journal)); err != nil {
 				st.broken = true
-				st.log.Printf("state: %v; nothing more is kept until a new snapshot can be written", err)
+				st.log.Printf("state: %v; changes are not saved until a new snapshot can be written", err)
 			}
 		}
 		return diskError(op, err)

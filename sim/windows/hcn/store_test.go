@@ -187,7 +187,7 @@ func TestFullDisk(t *testing.T) {
 					t.Errorf("%s: 0x%x %s", callName(r.Verb, r.Kind), res.HResult, res.Record)
 				}
 			}
-			if !strings.Contains(said.String(), "refused") {
+			if !strings.Contains(said.String(), "refusing ") {
 				t.Errorf("the log says %q", said)
 			}
 			ok(t, c.call(&request{Verb: verbEnumerate, Kind: Network, Texts: []string{""}}))
@@ -226,7 +226,7 @@ func TestStateThatCannotBeRead(t *testing.T) {
 		"journal gone":   {func(d string) error { return os.Remove(filepath.Join(d, journal)) }, journal},
 		"journal spoilt": {func(d string) error { return os.WriteFile(filepath.Join(d, journal), []byte("x\n{}\n"), 0o644) }, journal + ":1"},
 		"snapshot gone":  {func(d string) error { return os.Remove(filepath.Join(d, stateFile)) }, "missing"},
-		"folder is no folder": {func(d string) error {
+		"folder is not a folder": {func(d string) error {
 			return errors.Join(os.RemoveAll(d), os.WriteFile(d, nil, 0o644))
 		}, "not a directory"},
 	} {

@@ -91,7 +91,7 @@ func (t *talk) readMore(whole bool) error {
 		return nil
 	}
 	if t.limited && errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("a request did not come whole within %v", t.server.limits.request)
+		return fmt.Errorf("a request did not arrive completely within %v", t.server.limits.request)
 	}
 	return t.in.ended(err)
 }

@@ -10,7 +10,7 @@ import (
 
 // turns is a socket of the system between two who take turns. A read of package net begins
 // with a system call that finds nothing when the other side has not answered yet; ask waits at
-// once. A write in package net has a deadline, which is a timer to set; writeNow has none.
+// once. A write in package net has a deadline, which is a timer to set; writeNow does not have one.
 type turns struct {
 	raw syscall.RawConn
 
@@ -22,7 +22,7 @@ type turns struct {
 	writeOne func(fd uintptr) bool
 }
 
-// turnsOf returns nil where the connection is no socket of the system.
+// turnsOf returns nil where the connection is not a socket of the system.
 func turnsOf(c net.Conn) *turns {
 	s, ok := c.(syscall.Conn)
 	if !ok {

@@ -124,7 +124,7 @@ func v1Detach(svc *hns.Service, e *hns.Endpoint, c v1Call) (any, error) {
 	case err != nil:
 		return nil, err
 	case owner == "" && len(e.SharedContainers) == 1:
-		owner = e.SharedContainers[0] // hcsshim's VirtualMachineNICDetach names nobody
+		owner = e.SharedContainers[0] // hcsshim's VirtualMachineNICDetach does not name an owner
 	case owner == "":
 		return nil, errNoOwner()
 	}

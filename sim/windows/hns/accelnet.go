@@ -11,10 +11,10 @@ import (
 
 var (
 	_ = evidence.New("hns.accelnet-management-macs", evidence.Code,
-		"From HNS 15.4 a node has one list of management MAC addresses whose virtual functions HNS must not take; /accelnet/ of HNS v1 sets, gets and deletes it, and answers with the list.",
+		"From HNS 15.4 a node has one list of management MAC addresses whose virtual functions HNS must not use; /accelnet/ of HNS v1 sets, gets and deletes it, and answers with the list.",
 		"microsoft/hcsshim internal/hns/hnsaccelnet.go", "microsoft/hcsshim hcn/hnsv1_test.go TestAccelnetNnvManagementMacAddresses", "microsoft/hcsshim hcn/hcnglobals.go AccelnetVersion")
 	_ = evidence.New("hns.accelnet-details", evidence.Inferred,
-		"Setting the list replaces it, a node without one answers with an empty list, an address that is none is refused with 0x80070057, and a restart of HNS keeps it. It has no effect on packets here: adapters with virtual functions are not modelled.",
+		"Setting the list replaces it, a node without a list returns an empty one, an invalid address is refused with 0x80070057, and the list survives a restart of HNS. It does not affect packets here: adapters with virtual functions are not modelled.",
 		"microsoft/hcsshim internal/hns/hnsaccelnet.go")
 )
 
@@ -49,5 +49,5 @@ func (s *Service) accelnet(op string) error {
 	if s.build.Has(builds.Accelnet) {
 		return nil
 	}
-	return ErrRequestUnsupported.withf(op, "%s has no /accelnet/; it comes with HNS 15.4", s.build)
+	return ErrRequestUnsupported.withf(op, "%s does not have /accelnet/, which HNS 15.4 introduced", s.build)
 }

@@ -165,7 +165,7 @@ func (d *Dump) InferHost() {
 		e.Compartment = hostCompartment
 		what := label("endpoint", e.Name, e.ID)
 		d.Notices = trace.AddNotice(d.Notices, trace.Notice{What: what, At: e.Origin,
-			Why: "the dump does not say in which compartment it is; it is the gateway of other endpoints, so it is taken for the node's own; the output of Get-HnsNamespace would say"})
+			Why: "the dump does not show its compartment; it is the gateway of other endpoints, so winlab assumes the node's own compartment; Get-HnsNamespace shows it"})
 	}
 }
 

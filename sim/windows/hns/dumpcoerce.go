@@ -176,7 +176,7 @@ func fitted[T any](p *dumpParser, kind string, raw json.RawMessage, at int) (jso
 }
 
 // CutHint is the command that shows what a depth of 2 cuts off.
-const CutHint = "ConvertTo-Json writes 2 levels unless told otherwise, and PowerShell's list not even these; take it again, for example: Get-HnsEndpoint | ConvertTo-Json -Depth 10"
+const CutHint = "ConvertTo-Json writes 2 levels by default, and PowerShell's list format fewer; collect it again, for example with: Get-HnsEndpoint | ConvertTo-Json -Depth 10"
 
 // cuts notes fields of which nothing but the type is left.
 func (p *dumpParser) cuts(kind string, at int, fields []string) {
@@ -201,7 +201,7 @@ func (p *dumpParser) fit(ps []Policy, at int, of string) []Policy {
 		c := &coercer{words: p.Words}
 		text := c.coerce(q.text, reflect.TypeOf(zero))
 		if _, err := d(text); err != nil {
-			p.notice(at, string(q.typ)+" of "+of, "its settings do not fit the type, so it has no effect here: "+err.Error())
+			p.notice(at, string(q.typ)+" of "+of, "its settings do not match its type, so it has no effect here: "+err.Error())
 			continue
 		}
 		ps[i] = ParsePolicy(q.typ, text).From(q.Origin)

@@ -91,18 +91,18 @@ var stateNames = []string{"uninitialized", "created", "attached", "attached", "d
 // stateOf says when an endpoint has no working port.
 func (p *dumpParser) stateOf(e *Endpoint, at int) {
 	if e.Stated && !e.Remote() && !e.Attached() {
-		p.notice(at, label("endpoint", e.Name, e.ID), fmt.Sprintf("its State is %d, %s: it has no port on the switch; one that works has State 3", e.State, stateNames[e.State]))
+		p.notice(at, label("endpoint", e.Name, e.ID), fmt.Sprintf("its State is %d, %s: it has no port on the switch; a working endpoint has State 3", e.State, stateNames[e.State]))
 	}
 }
 
 // ready says what a policy list tells of itself (hns.policy-list-state).
 func (p *dumpParser) ready(l *LoadBalancer, v V1PolicyList, at int) {
 	if v.State != 0 && v.State != readyState {
-		l.NotReady = fmt.Sprintf("policy list %s has State %d, and one that is in force has %d; whether its rules are in VFP is not known: vfpctrl /port PORT /list-rule on the node shows it", v.ID, v.State, readyState)
+		l.NotReady = fmt.Sprintf("policy list %s has State %d, and a policy list in force has %d; whether its rules are in VFP is not known; check with vfpctrl /port PORT /list-rule on the node", v.ID, v.State, readyState)
 		p.notice(at, "policy list "+v.ID, l.NotReady)
 	}
 	if v.IsApplied != nil && !*v.IsApplied {
-		p.notice(at, "policy list "+v.ID, "it says IsApplied: false; a list in State 2, ready, was posted with that (projectcalico/calico#8465), and what it means is not published, so it has no effect here")
+		p.notice(at, "policy list "+v.ID, "it has IsApplied: false. A published list in State 2 (ready) has that too (projectcalico/calico#8465), and its meaning is not documented, so it has no effect here")
 	}
 }
 
@@ -117,7 +117,7 @@ func (p *dumpParser) endpointV2(raw json.RawMessage, fields []field, at int) {
 		of := label("endpoint", e.Name, e.ID)
 		e.State = StateAttachedSharing
 		if id := normID(e.HostComputeNamespace); id == "" || id == noGUID {
-			// An endpoint that is in no namespace: one that nobody is attached to, such
+			// An endpoint without a namespace: one without an attached container, such
 			// as kube-proxy's source VIP, or a container's of Docker. HCN v2 does not
 			// show which (Stated).
 			e.State, e.HostComputeNamespace = StateCreated, ""

@@ -53,7 +53,7 @@ func sameID[T any](all []T, id string, of func(*T) string) int {
 // differ notes that two files show an object differently.
 func (m merger) differ(what string, first, second *trace.Origin, field string) {
 	m.d.Notices = trace.AddNotice(m.d.Notices, trace.Notice{What: what, At: second,
-		Why: fmt.Sprintf("its %s are others than in %s, which counts; take all files at the same time", field, first.Place())})
+		Why: fmt.Sprintf("its %s differ from those in %s, which takes precedence; collect all files at the same time", field, first.Place())})
 }
 
 func (m merger) network(n Network) {

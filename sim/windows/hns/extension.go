@@ -22,7 +22,7 @@ type SwitchExtension struct {
 // of the network counts without it.
 type switchExtensions []SwitchExtension
 
-// UnmarshalJSON reads objects, and what PowerShell makes of them: texts, and one that is no list.
+// UnmarshalJSON reads objects, and what PowerShell makes of them: texts, and a single object instead of a list.
 func (xs *switchExtensions) UnmarshalJSON(raw []byte) error {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -104,7 +104,7 @@ func extended(ls *layers, networks ...*Network) bool {
 		}
 		for _, d := range []vfp.Direction{vfp.Out, vfp.In} {
 			ls.add(layerACL, "(EXTENSION)", d, &vfp.Rule{ID: "(switch extension)", Fact: factSwitchExtension, Origin: n.Origin,
-				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: fmt.Sprintf("the extension %s is enabled on the switch of network %s, and what it does to packets is not in HNS", x.Name, n.Name)}})
+				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: fmt.Sprintf("the extension %s is enabled on the switch of network %s; what it does to packets is not visible in HNS", x.Name, n.Name)}})
 		}
 		return true
 	}
@@ -112,5 +112,5 @@ func extended(ls *layers, networks ...*Network) bool {
 }
 
 var factSwitchExtension = evidence.New("hns.switch-extension", evidence.Code,
-	"HNS v1 shows the extensions of a network's switch and which of them are enabled. One that forwards, such as Open vSwitch, decides about packets in the place of what HNS has made.",
+	"HNS v1 shows the extensions of a network's switch and which of them are enabled. An extension that forwards, such as Open vSwitch, handles packets instead of what HNS has programmed.",
 	"openvswitch/ovs datapath-windows/ovsext/Driver.c", "antrea-io/antrea pkg/agent/util/net_windows.go OVSExtensionID", "antrea-io/antrea pkg/agent/agent_windows.go")

@@ -9,7 +9,7 @@ import (
 )
 
 // TestSwitchExtensions: extensions are read in the forms that PowerShell writes; where one that
-// Windows does not come with is enabled, nobody knows what becomes of a packet of any port.
+// Windows does not come with is enabled, what happens to packets is unknown at every port.
 func TestSwitchExtensions(t *testing.T) {
 	const own = `{"Id":"E7C3B2F0-F3C5-48DF-AF2B-10FED6D72E7A","IsEnabled":false,"Name":"WFP"},{"Id":"E9B59CFA-2BE1-4B21-828F-B6FBDBDDC017","IsEnabled":true,"Name":"VFP"}`
 	ovs := func(on string) string {

@@ -2,10 +2,10 @@ package hns
 
 import "net/netip"
 
-// Later lets calls wait that programs of the node have made: f makes them. It runs before
-// somebody else reads or changes the service's objects, so that nobody can tell; where
-// nobody does, as on most nodes of a large cluster, it never runs. Of several the first
-// comes first.
+// Later defers calls that programs of the node have made: f makes them. It runs before
+// anything else reads or changes the service's objects, so the delay is not visible; where
+// nothing does, as on most nodes of a large cluster, it never runs. Several functions run in
+// the order in which they were given.
 func (s *Service) Later(f func()) {
 	before := s.later
 	s.later = func() {

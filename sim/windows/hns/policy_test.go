@@ -7,7 +7,7 @@ import (
 )
 
 // A policy is written out as it came in: order of fields, fields and types that
-// nobody knows, values that are given although they are the default.
+// are not known, values that are given although they are the default.
 func TestPolicyKeepsItsText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

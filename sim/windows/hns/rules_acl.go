@@ -31,7 +31,7 @@ func (c *Compiler) acls(ls *layers, n *Network, e *Endpoint) {
 		number++
 		for _, r := range a.rules(number, dual) {
 			r.Origin = p.Origin
-			notModelled(r.Rule, "the network has NetworkACL policies, and how HNS orders them among the ACLs of its endpoints is not public", factNetworkACL)
+			notModelled(r.Rule, "the network has NetworkACL policies, and how HNS orders them among its endpoints' ACLs is not documented", factNetworkACL)
 			ls.acl(a.in, dual, r)
 		}
 	}
@@ -141,7 +141,7 @@ func (a acl) rule(number int) *vfp.Rule {
 		notModelled(r, "the ACL action Pass leads to the next tier of rules, which winlab does not model", factTierACL)
 	}
 	if a.namesSet {
-		notModelled(r, "the ACL names an address set that its network does not have, or addresses beside a set", factSetUnknown)
+		notModelled(r, "the ACL refers to an address set that its network does not have, or combines a set with addresses", factSetUnknown)
 	}
 	src, dst := a.local, a.remote
 	if a.in {
@@ -151,7 +151,7 @@ func (a acl) rule(number int) *vfp.Rule {
 		r.Fact = factSetPolicy
 	}
 	if haveHostBits(slices.Concat(src.addresses, dst.addresses)) {
-		notModelled(r, "an address of the ACL is a prefix with host bits, and what HNS makes of it is not public", factOddPrefix)
+		notModelled(r, "an address of the ACL is a prefix with host bits, and what HNS does with it is not documented", factOddPrefix)
 	}
 	r.Cond = vfp.Cond{Protos: a.protos, Src: plain(src.addresses), SrcPorts: src.ports, Dst: plain(dst.addresses), DstPorts: dst.ports}
 	return r

@@ -14,17 +14,17 @@ var (
 		evidence.Answer{Value: "acl-first", Means: "ACLs of a container see the address of a Service, before a load balancer with DSR has picked a backend"},
 		evidence.Answer{Value: balancersFirst, Means: "ACLs of a container see the backend that a load balancer with DSR has picked, and not the address of the Service"})
 	factOutboundNAT = evidence.New("hns.outboundnat-tcp-udp", evidence.Code,
-		"OutBoundNAT becomes one dynnat rule for TCP and one for UDP in SLB_NAT_LAYER; there is none for ICMP.",
+		"OutBoundNAT becomes one dynnat rule for TCP and one for UDP in SLB_NAT_LAYER, and none for ICMP.",
 		"microsoft/wcnscripts rule counter metrics (SNAT_TCP_OUTBOUNDNAT_..., SNAT_UDP_OUTBOUNDNAT_...)", "MicrosoftDocs Kubernetes on Windows, common problems")
 	factExceptions = evidence.New("hns.outboundnat-exceptions", evidence.Stated,
 		"A destination inside one of the Exceptions keeps the container's source address.",
 		"Kubernetes documentation, Intro to Windows support 1.14 and 1.20, troubleshooting (ExceptionList)")
 	factOwnSubnet = evidence.NewParam("outboundnat-own-subnet", "hns.outboundnat-own-subnet", evidence.Unknown,
-		"HNS was seen to add a rule of its own to the exceptions of OutBoundNAT, for the subnet of the network's gateway (169.254.1.1/16); whether it does so for every network, and on which builds, is not public.",
+		"HNS was observed to add its own rule to the exceptions of OutBoundNAT, for the subnet of the network's gateway (169.254.1.1/16). Whether it does so for every network, and on which builds, is not documented.",
 		"Azure/azure-container-networking#1849")
 	questionOwnSubnet = evidence.NewQuestion("outboundnat-own-subnet", factOwnSubnet,
-		evidence.Answer{Value: "translated", Means: "OutBoundNAT has the exceptions of its policy only"},
-		evidence.Answer{Value: "excepted", Means: "OutBoundNAT excepts the subnet of the network's gateway, too"})
+		evidence.Answer{Value: "translated", Means: "OutBoundNAT has only the exceptions of its policy"},
+		evidence.Answer{Value: "excepted", Means: "OutBoundNAT also excepts the subnet of the network's gateway"})
 	factDestinations = evidence.New("hns.outboundnat-destinations", evidence.Code,
 		"With Destinations, OutBoundNAT translates packets to those addresses too; loopbackDSR sets the endpoint's own address.",
 		"containernetworking/plugins pkg/hns (loopbackDSR)")
@@ -39,17 +39,17 @@ var (
 	_ = evidence.New("hns.management-ipv6-load-balancer", evidence.Inferred,
 		"A load balancer for IPv6 without a frontend address serves the node's IPv6 address, and one without a source translates to it, as those for IPv4 do with the IPv4 address.")
 	factMapping6Open = evidence.New("hns.port-mapping-other-family", evidence.Unknown,
-		"What a port mapping does whose flag IPv6 and whose VIP are not of one family is not public.")
+		"What a port mapping does whose IPv6 flag and VIP belong to different families is not documented.")
 	// hns.management-ipv6 is what managementOf follows.
 	_ = evidence.New("hns.management-ipv6", evidence.Stated,
-		"A network has a management address of each family, and HNS takes that of the policy's where the policy names none: a port mapping with the flag IPv6 is published on the node's IPv6 address.",
+		"A network has a management address of each family, and HNS uses the one of the policy's family where the policy names no address: a port mapping with the flag IPv6 is published on the node's IPv6 address.",
 		"microsoft/windows-container-networking PR 104 (HNS will use the network's management IPv6 address)",
 		"Azure/azure-container-networking cni/network/network_windows.go (getPoliciesFromRuntimeCfg, table of what was tried)", "Azure/azure-container-networking#1986")
 	factHostBits = evidence.New("hns.outboundnat-host-bits", evidence.Unknown,
-		"Windows Server 2019 takes an OutBoundNAT exception with host bits (172.17.0.1/16) and Windows Server 2022 refuses it; nobody says what the versions between them do.",
+		"Windows Server 2019 takes an OutBoundNAT exception with host bits (172.17.0.1/16) and Windows Server 2022 refuses it; no source says what the versions in between do.",
 		"microsoft/hcsshim#1951")
 	factOddPrefix = evidence.New("hns.odd-prefix", evidence.Unknown,
-		"What HNS makes of a route whose DestinationPrefix is an address without a length, and of a route or an ACL whose prefix has host bits, is not public.")
+		"What HNS does with a route whose DestinationPrefix is an address without a length, or with a route or an ACL whose prefix has host bits, is not documented.")
 	factNATPolicyV1 = evidence.New("hns.nat-policy-v1", evidence.Unknown,
 		"Whether a NAT policy of HNS v1 publishes a port on an l2bridge network is disputed: win-bridge relied on it, and Microsoft's documents send users to that; a report says that it is not applied, and Microsoft's answer is a PortMapping policy of HCN v2.",
 		"containernetworking/plugins PR 475", "MicrosoftDocs Kubernetes on Windows, common problems (hostPort)", "microsoft/Windows-Containers#360", "aws/amazon-vpc-cni-plugins PR 93")
@@ -91,7 +91,7 @@ var (
 		"After a restart of HNS the rules of load balancers have the backends that exist.",
 		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (stale rules: Restart-Service HNS)", "princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml")
 	factUnseenBackend = evidence.New("hns.backend-not-in-dump", evidence.Unknown,
-		"A load balancer may name an endpoint that the node's endpoints do not hold; which address VFP has for it cannot be said.")
+		"A load balancer may name an endpoint that is not among the node's endpoints; which address VFP has for it is unknown.")
 	factTwoEndpoints = evidence.NewParam("remote-and-local-endpoint", "hns.remote-and-local-same-address", evidence.Stated,
 		"HNS does not prevent a remote and a local endpoint with the same address. On l2bridge networks packets that a load balancer of the host leads there can go to the other node then; when they do, and what tunnels do, is not public.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (comment on Windows Server 2019 and 2022)", "kubernetes/kubernetes PR 138000", "kubernetes/kubernetes PR 138603 (release note)")
@@ -151,7 +151,7 @@ var (
 		"What an L4Proxy policy does to a packet in VFP is not public.")
 	// hns.nat-network-acl is cited by the feature NATNetworkACL and the quirk of 26100.
 	factNATACL = evidence.NewParam("acl-on-nat-network", "hns.nat-network-acl", evidence.Unknown,
-		"On a nat network the ACLs of endpoints are rules of VFP on Windows Server 2019, and are not enforced on Windows Server 2025 before the updates of April 2026; of the builds between nobody says.",
+		"On a nat network the ACLs of endpoints are rules of VFP on Windows Server 2019, and are not enforced on Windows Server 2025 before the updates of April 2026; no source says which builds in between enforce them.",
 		"microsoft/Windows-Containers#616", "microsoft/Windows-Containers#617")
 	questionNATACL = evidence.NewQuestion("acl-on-nat-network", factNATACL,
 		evidence.Answer{Value: "enforced", Means: "this build enforces ACLs on nat networks"},
@@ -163,9 +163,9 @@ var (
 		"With the bug lone-acl-denies-rest, by Microsoft's account by design, an endpoint with any ACL sends only what an ACL allows.",
 		"microsoft/Windows-Containers#616, comment of 2026-05-11")
 	factNetworkACL = evidence.New("hns.network-acl", evidence.Unknown,
-		"How the ACLs of a network stand to those of its endpoints is not public.")
+		"How the ACLs of a network relate to those of its endpoints is not documented.")
 	factVLAN = evidence.New("hns.vlan", evidence.Unknown,
-		"Frames of an endpoint with a VLAN policy, of its own or of its subnet, carry a VLAN tag; winlab has no VLANs.",
+		"Frames of an endpoint with a VLAN policy, its own or its subnet's, carry a VLAN tag; winlab does not model VLANs.",
 		"MicrosoftDocs/Virtualization-Documentation api/hcn/HNS_Schema.md (VLAN)")
 	factTierACL = evidence.New("hns.tier-acl", evidence.Unknown,
 		"How tiers of ACL rules are laid out in VFP is not public.")
@@ -173,7 +173,7 @@ var (
 		"An address field of an ACL can name sets, SetPolicies of the network by their Ids, and matches what is in all of them. With sets LocalAddresses is the source and RemoteAddresses the destination in both directions; ports are those of the direction.",
 		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings")
 	factSetUnknown = evidence.New("hns.acl-unknown-set", evidence.Unknown,
-		"What an ACL does that names a set which is not there, sets within nested sets, or sets beside addresses, no source says.")
+		"No source says what an ACL does that names a missing set, sets within nested sets, or sets together with addresses.")
 	_ = evidence.New("hns.nested-set-depth", evidence.Inferred,
 		"A NESTEDIPSET has the members of the sets that its Values name, by their Ids.",
 		"Azure/azure-container-networking npm/pkg/dataplane/ipsets/ipsetmanager_windows.go")

@@ -60,6 +60,6 @@ func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip
 func (c *Compiler) noSource(ls *layers, lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 	r := &vfp.Rule{ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB,
 		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Action: vfp.Allow{}, Origin: lb.Origin}
-	notModelled(r, "the load balancer is for IPv6 and translates sources, and the node has no IPv6 address that they could become", factOpenNAT6)
+	notModelled(r, "the load balancer is for IPv6 and translates source addresses, but the node has no IPv6 address to translate them to", factOpenNAT6)
 	c.addBalancing(ls, layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 }

@@ -13,7 +13,7 @@ import (
 // l2bridge, l2tunnel and overlay.
 // The documents say that the Windows firewall alone filters there. Reports and
 // Microsoft's answers to them say that ACLs of nat networks are VFP's; of the other
-// policies, and of networks of other types, nobody says anything.
+// policies, and of networks of other types, no source says anything.
 func (c *Compiler) withoutPolicies(ls *layers, n *Network, e *Endpoint) {
 	switch {
 	case !n.Is(NAT):
@@ -48,7 +48,7 @@ func (c *Compiler) openOn(ls *layers, n *Network, compile func(*layers)) {
 				switch r.Action.(type) {
 				case vfp.Allow, vfp.NotModelled:
 				default:
-					notModelled(r, "what HNS makes of this policy or load balancer on a "+string(n.Type)+" network is not public", factOtherNetworks)
+					notModelled(r, "what HNS does with this policy or load balancer on a "+string(n.Type)+" network is not documented", factOtherNetworks)
 				}
 				own := ls.layer(l.Name).Group(g.Name, g.Dir, g.Family)
 				own.Rules, own.Tie = append(own.Rules, r), g.Tie

@@ -88,7 +88,7 @@ func (t *translation) rules() {
 		}
 		switch {
 		case !nat.vip.IsValid():
-			notModelled(r, "the OutBoundNAT policy is for IPv6 and names no VirtualIP, and it is not known which IPv6 address the node has", factOpenNAT6)
+			notModelled(r, "the OutBoundNAT policy is for IPv6 and has no VirtualIP, and the node's IPv6 address is not known", factOpenNAT6)
 		case haveHostBits(destinations):
 			t.c.hostBits(r, "a Destination")
 		}
@@ -177,7 +177,7 @@ func (c *Compiler) otherFamily(ls *layers, e *Endpoint, nat outboundNAT, o *trac
 		ID: "(IPv6 destinations)", Priority: priorityAllow, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
 		Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP, packet.UDP}, Src: []netip.Prefix{vfp.Host(src)}, Dst: plain(destinations)},
 	}
-	notModelled(r, "an OutBoundNAT policy without the flag for IPv6 names IPv6 Destinations, and whether HNS translates packets to them is not public", factOpenNAT6)
+	notModelled(r, "an OutBoundNAT policy without the IPv6 flag has IPv6 Destinations, and whether HNS translates packets to them is not documented", factOpenNAT6)
 	ls.add(layerNAT, groupNATOut, vfp.Out, r)
 }
 
@@ -197,7 +197,7 @@ func (c *Compiler) mixedExceptions(ls *layers, e *Endpoint, nat outboundNAT, o *
 		Cond: vfp.Cond{Src: src, Dst: plain(ofFamily(nat.exceptions, true))}, Fact: factExceptions})
 	r := &vfp.Rule{ID: "(IPv6 beside IPv4)", Priority: prioritySNAT + 90, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
 		Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP, packet.UDP}, Src: src}}
-	notModelled(r, "the OutBoundNAT policy has Exceptions of both families, and whether HNS translates IPv6 by it is not public; write two policies, one for each family", factOpenNAT6)
+	notModelled(r, "the OutBoundNAT policy has Exceptions of both families, and whether HNS then translates IPv6 is not documented; write two policies, one for each family", factOpenNAT6)
 	ls.add(layerNAT, groupNATOut, vfp.Out, r)
 }
 

@@ -51,7 +51,7 @@ func (c *Compiler) podsBroken(ls *layers, n *Network, e *Endpoint, given *vfp.Gi
 		if dir == vfp.In {
 			r.Cond = vfp.Cond{Src: peers, Dst: []netip.Prefix{vfp.Host(self)}}
 		}
-		notModelled(r, "this build breaks traffic between pods on l2bridge networks while load balancers have DSR; how much of it is not known", builds.DSRBreaksL2Bridge.Fact())
+		notModelled(r, "this build breaks traffic between pods on l2bridge networks while load balancers have DSR; which traffic is not known", builds.DSRBreaksL2Bridge.Fact())
 		ls.add(layerACL, "(POD_TO_POD)", dir, r)
 	}
 }
@@ -77,7 +77,7 @@ func (c *Compiler) nodePortBroken(ls *layers, layer, group string, dir vfp.Direc
 			broken.Given = given
 			ls.add(layer, group, dir, broken)
 		}
-		notModelled(broken, "this build breaks node ports on overlay networks whose backend is on another Windows node; what becomes of the packet is not known", builds.NodePortFailsOnOverlay.Fact())
+		notModelled(broken, "this build breaks node ports on overlay networks whose backend is on another Windows node; what happens to the packet is not known", builds.NodePortFailsOnOverlay.Fact())
 	})
 }
 

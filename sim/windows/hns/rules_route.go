@@ -34,13 +34,13 @@ func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
 	}
 }
 
-// oddDestination leaves open what a route does whose DestinationPrefix is no plain prefix.
+// oddDestination leaves open what a route does whose DestinationPrefix is not a plain prefix.
 func oddDestination(r *vfp.Rule, p prefix) {
 	switch {
 	case p.bare:
-		notModelled(r, "the DestinationPrefix is the address "+p.Addr().String()+" without a length, and what HNS makes of it is not public; write "+p.String(), factOddPrefix)
+		notModelled(r, "the DestinationPrefix is the address "+p.Addr().String()+" without a length, and what HNS does with it is not documented; write "+p.String(), factOddPrefix)
 	case p.hostBits:
-		notModelled(r, "the DestinationPrefix has host bits, and what HNS makes of it is not public; write "+p.String(), factOddPrefix)
+		notModelled(r, "the DestinationPrefix has host bits, and what HNS does with it is not documented; write "+p.String(), factOddPrefix)
 	}
 }
 

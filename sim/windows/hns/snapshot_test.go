@@ -101,6 +101,6 @@ func TestV1ReplacesPoliciesAndDetachesOneContainer(t *testing.T) {
 		t.Error("c1 was detached twice")
 	}
 	if err := s.DetachContainer(e.ID, "c2"); err != nil || s.Endpoint(e.ID).State != StateDetached {
-		t.Errorf("state %d, %v; nobody holds the endpoint", s.Endpoint(e.ID).State, err)
+		t.Errorf("state %d, %v; no container holds the endpoint", s.Endpoint(e.ID).State, err)
 	}
 }

@@ -45,7 +45,7 @@ type backend struct {
 }
 
 // isLocal reports whether the rules have the backend as one of this node. A local
-// endpoint that was detached or deleted since then still is; one that nobody knows
+// endpoint that was detached or deleted since then still is; one that is not known
 // may be.
 func (b backend) isLocal() bool {
 	return b.Endpoint == nil || b.Attached() || !b.Remote() && (b.deleted || b.State == StateDetached)
@@ -77,17 +77,17 @@ func (s *Service) findUnseen() {
 
 // staleTarget says of a destination what a trace must say of it.
 func (c *Compiler) staleTarget(t vfp.Target, b backend) vfp.Target {
-	t.Note, t.Fact = "its HNS endpoint "+nameAndID(b.Name, b.ID)+" was deleted, and the rule still has it", factStaleBackend
+	t.Note, t.Fact = "its HNS endpoint "+nameAndID(b.Name, b.ID)+" was deleted, but the rule still has it", factStaleBackend
 	if holder := c.localAt(t.Addr); holder != nil {
 		t.Note += "; endpoint " + nameAndID(holder.Name, holder.ID) + " has the address now"
 	}
 	return t
 }
 
-// unseenTarget stands for a backend whose address nobody knows.
+// unseenTarget stands for a backend whose address is not known.
 func unseenTarget(id string, port uint16) vfp.Target {
 	return vfp.Target{Port: port, Unknown: true, Fact: factUnseenBackend,
-		Note: "the endpoint " + id + ", which the load balancer names, is not among the node's endpoints: VFP may still send to the address that it had"}
+		Note: "the endpoint " + id + ", which the load balancer names, is not among the node's endpoints: VFP may still send to its former address"}
 }
 
 // macOf is where the frame for a local backend goes: to the endpoint that has the

@@ -12,7 +12,7 @@ import (
 )
 
 var factACLCut = evidence.New("node.acl-update-cuts-connections", evidence.Stated,
-	"When ACL policies of an endpoint are applied, also the same ones again, the flows of its ACL layer are forgotten: the peer outside gets a TCP reset, the container gets nothing.",
+	"When ACL policies of an endpoint are applied, even unchanged, the flows of its ACL layer are forgotten: the peer outside gets a TCP reset, the container gets nothing.",
 	"projectcalico/calico#10199", "projectcalico/calico PR 10437")
 
 // cut holds the connections that end when ACLs are applied to an endpoint.

@@ -20,7 +20,7 @@ func (noNetwork) Text() string {
 type lostEndpoint struct{}
 
 func (lostEndpoint) Text() string {
-	return "the endpoint of the pod is gone since HNS was restarted"
+	return "the endpoint of the pod is gone since the restart of HNS"
 }
 
 // noPort is a packet of a compartment whose endpoint has no port on a switch.
@@ -33,4 +33,4 @@ func (noPort) Text() string {
 // noCompartment is a packet for a port without a compartment.
 type noCompartment struct{}
 
-func (noCompartment) Text() string { return "no compartment is behind the port" }
+func (noCompartment) Text() string { return "there is no compartment behind the port" }

@@ -27,7 +27,7 @@ func (n *Windows) hostGates() {
 	add(builds.L2BridgeBreaksHost, b.Quirk(builds.L2BridgeBreaksHost), hns.L2Bridge,
 		"this build breaks the node's own connections once it has an l2bridge network; which of them is not known", nil, false, true)
 	add(builds.OwnNodeOnOverlay, b.Quirk(builds.OwnNodeOnOverlay), hns.Overlay,
-		"on this build it was seen that a pod on an overlay reaches its own node without the HostRoute policy and does not with it; why is not known", n.notOwnPod, false)
+		"on this build a pod on an overlay network was observed to reach its own node without the HostRoute policy but not with it; the reason is not known", n.notOwnPod, false)
 }
 
 // notOwnPod reports whether a packet does not come from a container of this node on an

@@ -85,13 +85,13 @@ func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *pac
 func (n *Windows) fragments(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *packet.Packet) {
 	h := p.Headers()
 	if from != sw.external || h.Proto != packet.UDP || !slices.Contains(n.stack.TunnelPorts, h.DstPort) {
-		sim.RecordUnknown("what the virtual switch of " + n.name + " does with IP fragments is not known: its rules look at ports, which only the first fragment has")
+		sim.RecordUnknown("what the virtual switch of " + n.name + " does with IP fragments is not known: its rules match ports, which only the first fragment has")
 		return
 	}
 	sim.RecordLoss(n.name, from.Label, trace.FragmentsLost)
 	if sim.Rec.On() {
 		sim.Rec.Add(trace.Step{Place: n.name, Object: from.Label, Action: trace.ActDrop, Reason: trace.FragmentsLost,
-			Event: trace.Note("the tunnel packet came in fragments"), Packet: sim.Rec.Describe(p)}.Cite(factFragments))
+			Event: trace.Note("the tunnel packet arrived in fragments"), Packet: sim.Rec.Describe(p)}.Cite(factFragments))
 	}
 }
 

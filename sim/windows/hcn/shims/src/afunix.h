@@ -1,4 +1,4 @@
-/* Listeners of family AF_UNIX, which Windows has since version 1803 and Wine 8 has not.
+/* Listeners of family AF_UNIX, which Windows has since version 1803 and Wine 8 does not have.
  * The kubelet has one, for plugins of devices (k8s.io/kubernetes
  * pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go), and does not start without.
  *

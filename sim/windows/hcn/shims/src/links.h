@@ -221,7 +221,7 @@ static NTSTATUS NTAPI open_of(PHANDLE h, ACCESS_MASK access, POBJECT_ATTRIBUTES 
 }
 
 /* Go's RemoveAll first asks for removal as POSIX has it, and then as older Windows has it
- * when that is no class of information that there is. Wine 8 says that it does not
+ * when no such class of information exists. Wine 8 says that it does not
  * implement it, which ends Go's attempt. */
 static NTSTATUS(NTAPI *real_set)(HANDLE, PIO_STATUS_BLOCK, PVOID, ULONG, int);
 

@@ -51,7 +51,7 @@ static BOOL in_hosts(const char *name)
 }
 
 /* ask returns what winlab says to a question for a name, as text to be freed: an address
- * in each line, nothing when there is none, NULL when nobody answers. */
+ * in each line, nothing when there is none, NULL when no server answers. */
 static char *ask(const char *name)
 {
 	static const char what[] = "getaddrinfo";

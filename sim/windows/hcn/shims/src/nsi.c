@@ -19,8 +19,8 @@ static BOOL up(void)
 }
 
 /* Has services.exe started, as Wine's wineboot does (programs/wineboot/wineboot.c,
- * start_services_process): it sets the event when its drivers are up. Where nobody waits
- * for the wish (wineboot.c), it is this program's child. */
+ * start_services_process): it sets the event when its drivers are up. Where nothing waits
+ * for the request (wineboot.c), it is this program's child. */
 static void services(void)
 {
 	STARTUPINFOW si = { .cb = sizeof si };

@@ -1,6 +1,6 @@
 /* pdh.dll: the performance counters that the kubelet reads of its node
  * (k8s.io/kubernetes pkg/kubelet/winstats/perfcounters.go and network_stats.go), which
- * Wine's has not. The values are those of this machine, as Wine's other calls show it;
+ * Wine's does not have. The values are those of this machine, as Wine's other calls show it;
  * the network adapters are those of the network namespace. */
 #include <winsock2.h>
 #include <ws2tcpip.h>

@@ -87,7 +87,7 @@ static BOOL connect_direct(int family, int protocol, const void *to, int length)
 	return FALSE;
 }
 
-/* Connects to the Unix socket beside a loopback address. Its name is no file: it begins with
+/* Connects to the Unix socket beside a loopback address. Its name is not a file: it begins with
  * a zero and ends where the length says (unix(7): abstract). */
 static BOOL connect_near(const struct sockaddr_in *to)
 {

@@ -1,4 +1,4 @@
-/* SIO_UDP_NETRESET, which Windows has and Wine 8 has not. Go programs turn off with it,
+/* SIO_UDP_NETRESET, which Windows has and Wine 8 does not. Go programs turn off with it,
  * on each UDP socket, that a receive fails with WSAENETRESET after an ICMP error, and have
  * no socket where they cannot (Go: net/fd_windows.go). Wine's receive never fails so: it is
  * off already. */

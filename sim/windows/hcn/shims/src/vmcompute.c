@@ -57,7 +57,7 @@ EXPORT HcsCloseComputeSystem(void *system)
 	return compute(CLOSE, system, NULL, NULL, NULL, NULL);
 }
 
-/* Whoever opens a system wants to be told what becomes of it. Nobody is: the
+/* A program that opens a system registers for its events. There are none: the
  * callback is never called. */
 EXPORT HcsRegisterComputeSystemCallback(void *system, void *callback, void *context, void **registered)
 {

@@ -18,7 +18,7 @@
  *                            who reads that would never see its end
  *
  *     wineboot.exe --services   asks for them itself and waits until they are up; its output
- *                               should be nobody's, since it may leave --wait behind
+ *                               should not be read by anything, since it may leave --wait behind
  *
  * It uses kernel32 and ntdll alone, which are in every process: loading more takes
  * longer than all it does. */
@@ -133,7 +133,7 @@ static void restore(void)
 }
 
 /* Says that Wine is up: sets the event where programs wait for it, or makes it. lasting
- * is only possible where nobody has it any more. */
+ * is only possible where no program holds it any longer. */
 static void ready(BOOL lasting)
 {
 	OBJECT_ATTRIBUTES attr = { .Length = sizeof attr, .Attributes = OBJ_OPENIF | (lasting ? OBJ_PERMANENT : 0) };
@@ -195,8 +195,8 @@ static void wait_for_want(void)
 	}
 }
 
-/* Asks for the services. Where the first program of the server was another, nobody waits for
- * the wish yet. The mutex is nsi.c's: of two that ask at once, one starts them. */
+/* Asks for the services. Where the first program of the server was another, nothing waits for
+ * the request yet. The mutex is nsi.c's: of two that ask at once, one starts them. */
 static void want(void)
 {
 	HANDLE started = CreateEventW(NULL, TRUE, FALSE, L"__wine_SvcctlStarted");
