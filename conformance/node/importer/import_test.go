@@ -281,8 +281,8 @@ func TestImportNotSeen(t *testing.T) {
 	}
 	for flow, want := range map[string]string{
 		"pod/web/b -> pod/web/a:8080":  "delivered ok; ",
-		"node/win1 -> node/lin1:10250": "varies missing-fact; lin1 is as win-bridge and kube-proxy make it",
-		"node/lin1 -> node/win2:10250": "varies missing-fact; lin1, win2 are as win-bridge and kube-proxy make them",
+		"node/win1 -> node/lin1:10250": "varies missing-fact; lin1 is as win-bridge and kube-proxy configure it",
+		"node/lin1 -> node/win2:10250": "varies missing-fact; lin1, win2 are as win-bridge and kube-proxy configure them",
 		"pod/web/b -> 192.168.1.14:80": "unknown model-hole; ", // whether it has Windows is unknown
 	} {
 		from, to, _ := strings.Cut(flow, " -> ")
@@ -353,10 +353,10 @@ func TestImportPlugin(t *testing.T) {
 		return strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"metadata": {"name": "win1", `, `"metadata": {"name": "win1", "annotations": {`+annotation+`}, `, 1)
 	}
 	for _, c := range []struct{ name, files, plugin, guess, means string }{
-		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: assuming win-bridge", "win1 is as win-bridge and kube-proxy make it"},
-		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy make it"},
-		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy make it"},
-		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and nothing in the bundle says what it makes on Windows nodes: assuming win-bridge", "win1 is as win-bridge and kube-proxy make it"},
+		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: assuming win-bridge", "win1 is as win-bridge and kube-proxy configure it"},
+		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy configure it"},
+		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy configure it"},
+		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and nothing in the bundle says what it makes on Windows nodes: assuming win-bridge", "win1 is as win-bridge and kube-proxy configure it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, lab1, err := imported(t, c.files)
