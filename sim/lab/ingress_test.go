@@ -56,7 +56,7 @@ spec: {type: LoadBalancer, clusterIP: 10.96.0.88, selector: {app: win-webserver}
 		{"svc/controller:80", "delivered", "Delivered"},
 		// A packet that is lost on the way is lost.
 		{"name/pay.example:4444", "dropped", "no route to 10.244.1.4"},
-		{"name/gone.wild.example:80", "unknown", "203.0.113.200 is where Ingress default/shop"},
+		{"name/gone.wild.example:80", "unknown", "203.0.113.200 is the address of Ingress default/shop"},
 	} {
 		tr, err := c.Trace(t.Context(), Request{From: "pod/client", To: w.to})
 		if err != nil {

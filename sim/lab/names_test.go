@@ -103,7 +103,7 @@ func TestNobodySaysWhoIsAsked(t *testing.T) {
 	// A program that the lab says nothing about serves no names that anybody knows.
 	c = built(t, changed(t, hostGW, "  dns: {forward: {.: [203.0.113.10], x.example.com: [192.168.1.1]}}\n"))
 	resolved(t, c, "node/win1 Resolve-DnsName www.example.com: unknown model-hole give the host its records",
-		"pod/client Resolve-DnsName a.x.example.com: unresolved name-server-failed no answer came")
+		"pod/client Resolve-DnsName a.x.example.com: unresolved name-server-failed got no answer")
 }
 
 // TestExternalName: an alias of a name that does not exist.
@@ -133,7 +133,7 @@ func TestExternalName(t *testing.T) {
 	}
 	c := built(t, f)
 	resolved(t, c, "pod/client Resolve-DnsName out: delivered ok 203.0.113.10",
-		"pod/client Resolve-DnsName lost: unresolved alias-without-address lost is an alias of nowhere.example.com., and there is no address",
+		"pod/client Resolve-DnsName lost: unresolved alias-without-address lost is an alias of nowhere.example.com., but that name has no address",
 		"pod/linux-client linux lost.default.svc.cluster.local: unresolved alias-without-address nowhere.example.com.",
 		"pod/client Resolve-DnsName stale: unresolved name-not-found no address for an existing name")
 }

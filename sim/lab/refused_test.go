@@ -59,7 +59,7 @@ func TestPodsThatThePluginRefuses(t *testing.T) {
 	wantFlows(t, c, []wantedFlow{
 		{Request{From: "pod/client", To: "pod/kube-system/coredns-0:53"}, trace.Dropped, trace.PodWithoutNetwork, noAPIVersion2},
 		{Request{From: "pod/client", To: "pod/kube-system/coredns-0:53"}, trace.Dropped, trace.PodWithoutNetwork, "None of its containers runs"},
-		{Request{From: "pod/linux-client", To: "pod/client:80"}, trace.Dropped, trace.PodWithoutNetwork, "It has no address"},
+		{Request{From: "pod/linux-client", To: "pod/client:80"}, trace.Dropped, trace.PodWithoutNetwork, "It does not have an address"},
 		{Request{From: "pod/linux-client", To: "pod/kube-system/coredns-0:53"}, trace.Delivered, trace.OK, ""},
 		{Request{From: "pod/linux-client", To: "svc/win-webserver:80"}, trace.Dropped, trace.NoBackend, "has no endpoints"},
 		{Request{From: "node/win1", To: "node/win2:10250"}, trace.Delivered, trace.OK, ""},
