@@ -107,7 +107,7 @@ func TestAssumedNodesPinned(t *testing.T) {
 		if !strings.HasPrefix(string(tr.Verdict)+" ", want) || len(tr.Open) != 0 {
 			t.Errorf("%s: %s %s (%s), open %+v", answer, tr.Verdict, tr.Reason, tr.Summary, tr.Open)
 		}
-		if answer == "otherwise" && (tr.Reason != "missing-fact" || !strings.Contains(tr.Summary, "win1 was not observed")) {
+		if answer == "otherwise" && (tr.Reason != "missing-fact" || !strings.Contains(tr.Summary, "in1 was not observed")) {
 			t.Errorf("%s: %s (%s)", answer, tr.Reason, tr.Summary)
 		}
 	}

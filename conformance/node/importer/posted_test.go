@@ -161,7 +161,7 @@ web         a      1/1     Running   0          9d    10.244.1.7   win1   <none>
 // file lacks.
 func TestImportThere(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
-		"names":    {"-- hnsdiag.txt --\nNetworks:\nName             ID\nnat              FD741616-F4D9-40F2-8090-D280C3B15D69\n", "shown without their fields; take it again with: hnsdiag list all -d"},
+		"names":    {"-- hnsdiag.txt --\nNetworks:\nName             ID\nnat              FD741616-F4D9-40F2-8090-D280C3B15D69\n", "shown without their fields; collect it again with: hnsdiag list all -d"},
 		"conf":     {"-- 10-flannel.conflist --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"plugins\": [{\"type\": \"flannel\", \"delegate\": {\"type\": \"win-bridge\"}}]}\n", "10-flannel.conflist is the configuration of flannel, which delegates to win-bridge; what it made is not there"},
 		"objects":  {"-- pods.txt --\nNAMESPACE   NAME   READY   STATUS\nweb         a      1/1     Running\n-- s.yaml --\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "s.yaml has objects of Kubernetes, and no node among them; nothing that a lab has was found in "},
 		"endpoint": {"-- e.json --\n" + strings.ReplaceAll(node[strings.Index(node, "[{\"ID\":\"2222"):strings.Index(node, "-- win1/routes")], "10.244.1.2", "10.244.1.1"), "e.json has endpoints of HNS and not their networks; add the output of: Get-HnsNetwork"},
