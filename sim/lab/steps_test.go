@@ -58,7 +58,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// What a NAT forgets with time is so on the way of a lab's connections.
+// A NAT forgets connections with time, also on the path of a lab's connections.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	f, err := Load("testdata/idle.yaml")

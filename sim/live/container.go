@@ -39,16 +39,16 @@ type Container struct {
 	// Files are written into it, by their path.
 	Files map[string]string
 	// HostProcess runs it with the files and in the network of its Windows node. Its own are
-	// Mounts, which nobody else sees, and Volume; there are no Files. On Windows it has the
-	// node's registry and named objects, too; here these are its own, as Wine's server has
-	// them, which also opens files.
+	// Mounts, which no other container sees, and Volume; there are no Files. On Windows it has the
+	// node's registry and named objects, too; here these are its own, as Wine's server has them,
+	// which also opens files.
 	HostProcess bool
 	// Volume is where a host process has a new folder of its own: C:\hpc. It is its working
 	// folder, too, if Dir is "".
 	Volume string
 
 	// CPU is the most that its processes together can use of processors, in thousandths of
-	// one; 0 is no limit.
+	// one; 0 means no limit.
 	CPU int64
 	// Commit is the most memory that each program of a Windows container can commit, in
 	// bytes, 0 for no limit: more is refused to it, as by a job object with a limit. A job's
@@ -122,7 +122,7 @@ func (n *Net) CreateContainer(ctx context.Context, machine string, c Container) 
 		}
 	} else if c.HostProcess {
 		n.unregister(h)
-		return nil, fmt.Errorf("container %s on %s: host processes are of Windows", c.Name, machine)
+		return nil, fmt.Errorf("container %s on %s: host processes are only for Windows", c.Name, machine)
 	}
 	if n.life.Err() != nil { // closed meanwhile
 		return nil, errors.Join(errDown, h.Remove(ctx))
@@ -136,7 +136,7 @@ func (n *Net) register(h *ContainerHandle) error {
 	defer n.containersMu.Unlock()
 	for _, o := range n.containers {
 		if o.s == h.s && o.c.Name == h.c.Name {
-			return fmt.Errorf("there is a container %s on %s already", h.c.Name, h.machine)
+			return fmt.Errorf("container %s already exists on %s", h.c.Name, h.machine)
 		}
 	}
 	n.containers = append(n.containers, h)
@@ -182,7 +182,7 @@ func (h *ContainerHandle) Start(ctx context.Context, stdio [3]*os.File) error {
 	defer cancel()
 	p, err := h.start(ctx, stdio)
 	if err != nil && ctx.Err() != nil {
-		// What nobody waits for any more may start all the same.
+		// What is no longer waited for may still start.
 		err = errors.Join(err, h.n.host.RemoveContainer(context.WithoutCancel(ctx), h.s.name, h.c.Name))
 	}
 	if err != nil {
@@ -407,7 +407,7 @@ func (h *ContainerHandle) Usage(ctx context.Context) (netns.Usage, error) {
 	return u, err
 }
 
-// Remove ends the container and takes away what was its own. Twice is no error.
+// Remove ends the container and takes away what was its own. Calling it twice is not an error.
 func (h *ContainerHandle) Remove(ctx context.Context) error {
 	h.mu.Lock()
 	if h.removed {

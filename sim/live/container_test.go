@@ -150,7 +150,7 @@ func TestContainerMistakesInASandbox(t *testing.T) {
 		{"pod/default/none", Container{Name: "a", Args: []string{"true"}}, "there is no pod/default/none"},
 		{pod.Machine, Container{Args: []string{"true"}}, "needs a name and a program"},
 		{pod.Machine, Container{Name: "a"}, "needs a name and a program"},
-		{pod.Machine, Container{Name: "a", Args: []string{"x"}, HostProcess: true}, "host processes are of Windows"},
+		{pod.Machine, Container{Name: "a", Args: []string{"x"}, HostProcess: true}, "host processes are only for Windows"},
 	} {
 		if _, err := n.CreateContainer(t.Context(), c.machine, c.c); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
@@ -359,7 +359,7 @@ func wait(t *testing.T, what string, text func() string, want string) {
 	}
 }
 
-// using lists the processes of a Wine prefix. A process that waits for its parent is none.
+// using lists the processes of a Wine prefix. A process that waits for its parent does not count.
 func using(prefix string) (all []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestFragments6: a datagram of IPv6 that the sender's Linux cuts arrives where stacks of
-// Linux are on the way, and not through a switch of Windows, of which nobody says what it
+// Linux are on the way, and not through a switch of Windows, of which it is not known what it
 // does with fragments.
 func TestFragments6(t *testing.T) {
 	n := up(t, "l2bridge-azure-cni-dual-stack.yaml", Options{})

@@ -136,7 +136,7 @@ func (n *Net) neighbour(s *space, frame []byte) bool {
 			return false
 		}
 		switch frame[14+40] {
-		case 133, 134, 137, 143: // routers and group membership: answered by nobody
+		case 133, 134, 137, 143: // routers and group membership: never answered
 			return true
 		case 135:
 			n.solicited(s, frame)

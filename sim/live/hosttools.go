@@ -18,7 +18,7 @@ func (n *Net) state(s *space) (*dump.State, error) {
 	case n.closed || m == nil:
 		return nil, fmt.Errorf("winlab: the machine is gone")
 	case m.Kind != cluster.NodeKind:
-		return nil, fmt.Errorf("winlab: this program is one of nodes, and %s is none", s.name)
+		return nil, fmt.Errorf("winlab: this program is for nodes, and %s is not a node", s.name)
 	}
 	return m.Node.State()
 }

@@ -96,7 +96,7 @@ func TestUpKnowsWhatNobodyKnows(t *testing.T) {
 	if err == nil {
 		n.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "assumed-nodes: otherwise of win2") {
+	if err == nil || !strings.Contains(err.Error(), "assumed-nodes: otherwise for nodes that were not observed (win2)") {
 		t.Errorf("%v", err)
 	}
 }

@@ -105,10 +105,10 @@ type Stats struct {
 	Malformed uint64
 }
 
-// Up makes the namespaces of a cluster and plugs them in. The cluster is the Net's
-// from then on, and its programs end with it, also after an error. The error wraps
-// [netns.ErrUnsupported] where this machine cannot. A lab that says that nodes at which nobody
-// looked are not as they are made is an error, too ([lab.Cluster.AsMade]).
+// Up makes the namespaces of a cluster and plugs them in. The cluster is the Net's from then
+// on, and its programs end with it, also after an error. The error wraps
+// [netns.ErrUnsupported] where this machine cannot. A lab that says that nodes that were not
+// observed differ from the models is an error, too ([lab.Cluster.AsMade]).
 func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	if err := c.AsMade(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -344,7 +344,7 @@ func (n *Net) plug(ctx context.Context, name string, e *flow.Entry, spec netns.S
 	return s, nil
 }
 
-// unplug ends the programs of a namespace and takes it away. It is none of the network's
+// unplug ends the programs of a namespace and takes it away. It is not one of the network's
 // spaces any more.
 func (n *Net) unplug(ctx context.Context, s *space) {
 	s.served.close()

@@ -63,8 +63,8 @@ func (p *place) Reaches(ctx context.Context, a netip.AddrPort) error {
 // one segment of any MTU, since a network can carry a handshake and lose what is large.
 const asMuch = 64 << 10
 
-// exchanges says why a program of the node does not get answers from a listener that
-// nobody serves yet, nil when it does: each side sends asMuch to the other.
+// exchanges says why a program of the node does not get answers from a listener that no
+// program serves yet, nil when it does: each side sends asMuch to the other.
 func (p *place) exchanges(ctx context.Context, l net.Listener) error {
 	at, err := netip.ParseAddrPort(l.Addr().String())
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *place) exchanges(ctx context.Context, l net.Listener) error {
 	// Where that failed the others fail, too, when they have not: a deadline has passed.
 	others := errors.Join(<-sent, <-answered)
 	if err != nil {
-		return fmt.Errorf("the connection opens, and %d bytes and their echo do not pass: %w", asMuch, err)
+		return fmt.Errorf("the connection opens, but %d bytes and their echo do not pass: %w", asMuch, err)
 	}
 	return others
 }
@@ -229,7 +229,7 @@ func (r *process) End() string {
 		s = r.err.Error()
 	}
 	if r.silent() {
-		s += ", without a word: Wine did not start it"
+		s += ", without any output: Wine did not start it"
 	}
 	if r.starts > 1 {
 		s += fmt.Sprintf(", at start %d", r.starts)

@@ -91,7 +91,7 @@ func written(t *testing.T, p Program) string {
 	return b.String()
 }
 
-// TestRun: a pod's own program serves in place of the responder, and a trace is the same.
+// TestRun: a pod's own program serves instead of the responder, and a trace is the same.
 func TestRun(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

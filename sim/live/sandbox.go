@@ -45,7 +45,7 @@ type Attached struct {
 	// Machine is the pod's name for Start, Dial, Listen and the others:
 	// "pod/default/web".
 	Machine string
-	// IPv4 and IPv6 are its addresses, the zero Addr where it has none. They are the
+	// IPv4 and IPv6 are its addresses, the zero Addr where it does not have one. They are the
 	// node's for a pod in the network of its node.
 	IPv4, IPv6 netip.Addr
 }
@@ -147,12 +147,12 @@ func (d *DNS) conf() string {
 }
 
 // RemovePod ends the programs of a sandbox and takes its network away; the machine is
-// that of [Attached]. One that is not there is no error. Of a pod in the network of its
+// that of [Attached]. A missing pod is not an error. Of a pod in the network of its
 // node only the containers end: other programs are the node's.
 func (n *Net) RemovePod(ctx context.Context, machine string) error {
 	key, ok := strings.CutPrefix(machine, "pod/")
 	if !ok {
-		return fmt.Errorf("%q is no pod; write pod/NAMESPACE/NAME", machine)
+		return fmt.Errorf("%q is not a pod; write pod/NAMESPACE/NAME", machine)
 	}
 	n.changing.RLock()
 	defer n.changing.RUnlock()

@@ -191,7 +191,7 @@ func TestSandboxMistakes(t *testing.T) {
 	}{
 		{Sandbox{Namespace: "default", Name: "x", Node: "win9"}, `there is no node "win9" in this lab; there are linux1, win1, win2`},
 		{Sandbox{Name: "x", Node: "win1"}, "needs a namespace and a name"},
-		{Sandbox{Namespace: "default", Name: "one", Node: "win1"}, "is on node win1 already"},
+		{Sandbox{Namespace: "default", Name: "one", Node: "win1"}, "is already on node win1"},
 	} {
 		if _, err := n.AddPod(t.Context(), c.s); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s", c.s, err, c.want)
@@ -203,7 +203,7 @@ func TestSandboxMistakes(t *testing.T) {
 	if err := n.Change(t.Context(), labfile.Step{Pods: []labfile.Pod{{Name: "y", Node: "win1"}}}); err == nil || !strings.Contains(err.Error(), "come from an API server") {
 		t.Error(err)
 	}
-	if err := n.Change(t.Context(), labfile.Step{Restart: []string{"kube-proxy/win1"}}); err == nil || !strings.Contains(err.Error(), "no program of the lab") {
+	if err := n.Change(t.Context(), labfile.Step{Restart: []string{"kube-proxy/win1"}}); err == nil || !strings.Contains(err.Error(), "the lab does not run this kube-proxy") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

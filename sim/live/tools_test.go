@@ -44,7 +44,7 @@ func TestTools(t *testing.T) {
 		{"powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
 		{"powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
 		{"getaddrinfo win-webserver", "10.96.0.50\r\n", "", 0},
-		// The suffixes of the interface are none of the global list.
+		// The suffixes of the interface are not in the global list.
 		{"resolver", "server 10.96.0.10\r\n", "", 0},
 		{"getaddrinfo a b", "", "winlab: getaddrinfo takes a name\r\n", 1},
 		{"powershell Get-Foo", "", "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
@@ -66,7 +66,7 @@ func TestTools(t *testing.T) {
 	// Nobody answers there.
 	out, errs, code := tool(t, n, "pod/client", "nslookup", "www.example.com", "10.244.1.3")
 	if code != 1 || !strings.HasPrefix(errs, "DNS request timed out.\r\n    timeout was 2 seconds.\r\n") || !strings.HasPrefix(out, "Server:  UnKnown\r\nAddress:  10.244.1.3") || !strings.HasSuffix(errs, "*** Request to UnKnown timed-out\r\n") && !strings.Contains(errs, "can't find") {
-		t.Errorf("a server that is none: code %d\n%q\n%q", code, out, errs)
+		t.Errorf("an invalid server: code %d\n%q\n%q", code, out, errs)
 	}
 	// The same names, asked by the model.
 	for _, name := range []string{"win-webserver", "win-webserver.default.svc.cluster.local", "www.example.com", "nosuch", "peer"} {

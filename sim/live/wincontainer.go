@@ -26,10 +26,10 @@ func (h *ContainerHandle) prepareWindows(ctx context.Context) error {
 	}
 	if h.c.HostProcess {
 		if !strings.HasPrefix(h.s.name, "node/") {
-			return errors.New("a host process is in the network of its node (hostNetwork)")
+			return errors.New("a host process uses its node's network (hostNetwork)")
 		}
 		if len(h.c.Files) > 0 {
-			return errors.New("a host process has the files of its node, and none of its own")
+			return errors.New("a host process uses the files of its node and cannot have its own")
 		}
 		drive, err := h.n.NodePath(ctx, h.s.name, `C:\`)
 		if err != nil {
@@ -370,9 +370,9 @@ func onDrive(prefix, path string) (string, error) {
 	return at, nil
 }
 
-// NodePath is where a path of Windows (C:\var\lib\kubelet) is on this machine, for
-// programs of a Windows machine that are started with [Net.Start]: below the prefix that it
-// has, which is made if it has none yet.
+// NodePath is where a path of Windows (C:\var\lib\kubelet) is on this machine, for programs
+// of a Windows machine that are started with [Net.Start]: below the prefix that it has,
+// which is made if it does not exist yet.
 func (n *Net) NodePath(ctx context.Context, machine, path string) (string, error) {
 	s, err := n.find(machine)
 	if err != nil {

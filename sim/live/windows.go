@@ -143,7 +143,7 @@ func (n *Net) buildOf(s *space) (*builds.Build, error) {
 	defer n.mu.Unlock()
 	m := n.machine(s.entry)
 	if m == nil || m.Node == nil || m.Kind != cluster.NodeKind && m.Kind != cluster.PodKind || m.Node.Windows == nil {
-		return nil, fmt.Errorf("%s runs Linux: Windows programs are for Windows machines", s.name)
+		return nil, fmt.Errorf("%s runs Linux; Windows programs run only on Windows machines", s.name)
 	}
 	return m.Node.Windows, nil
 }

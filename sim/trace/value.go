@@ -45,8 +45,8 @@ func (l *Line) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Value is a header field's value: a number, or whatever its words say. The zero Value is
-// none.
+// Value is a header field's value: a number, or whatever its words say. The zero Value has
+// no text.
 type Value struct {
 	words func(bits uint64) string
 	bits  uint64

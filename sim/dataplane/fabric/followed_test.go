@@ -53,11 +53,11 @@ func TestDeniedKeepsNoPath(t *testing.T) {
 	firewall := NewFirewall("fabric", "router gw", []Rule{{Name: "rest"}})
 	p := packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 40000, DstPort: 53})
 	if firewall.Pass(&wire.Simulation{Path: r}, p) || r.Keepable() {
-		t.Error("the way of a packet that the firewall dropped is kept")
+		t.Error("the path of a packet that the firewall dropped is kept")
 	}
 	r = &path.Record{}
 	n := &virtualNetwork{Azure: Azure{Rules: []Rule{{Name: "deny"}}}}
 	if n.denied(&wire.Simulation{Path: r}, p.Headers()) == nil || r.Keepable() {
-		t.Error("the way of a packet that a security rule denied is kept")
+		t.Error("the path of a packet that a security rule denied is kept")
 	}
 }

@@ -33,7 +33,7 @@ func TestWhatEndsAPath(t *testing.T) {
 			x.pass(rst)
 		}, 11 * time.Second, false},
 		{"days", "netfilter", func(*idleNAT) {}, 6 * 24 * time.Hour, false},
-		{"so long that nobody knows", "router", func(*idleNAT) {}, 5 * time.Minute, false},
+		{"so long that it is unknown", "router", func(*idleNAT) {}, 5 * time.Minute, false},
 		{"the connection is forgotten", "netfilter", func(x *idleNAT) {
 			for _, e := range x.table {
 				x.forget(e, nil)
@@ -59,7 +59,7 @@ func TestWhatEndsAPath(t *testing.T) {
 			record(data)
 			r := record(data)
 			if !r.Keepable() {
-				t.Fatal("the way of a known connection is not kept")
+				t.Fatal("the path of a known connection is not kept")
 			}
 			f := r.Flow()
 			by := func(at time.Duration) *path.Passing {
@@ -144,7 +144,7 @@ func TestFollowersOfOneConnection(t *testing.T) {
 		return r.Flow()
 	}
 	follows, again := keep(func() { x.pass(data) }), keep(func() { x.pass(data) })
-	past := keep(func() { x.Bridged(x.s, x.sim, packet.Build(data)) }) // rests on the connection and is none of it
+	past := keep(func() { x.Bridged(x.s, x.sim, packet.Build(data)) }) // rests on the connection without belonging to it
 	take := func(f *path.Flow, at time.Duration) bool {
 		return f.Take(&path.Passing{Now: at, Proto: packet.TCP, TCPFlags: packet.ACK, Packets: 1, Bytes: 60})
 	}

@@ -242,8 +242,8 @@ func (n *NAT) source(s *Stack, sim *wire.Simulation, p *packet.Packet, out *Link
 	return true
 }
 
-// midway notes that a segment is translated as the first packet of a connection, and is
-// none: the NAT does not know its connection, or does not know it any more.
+// midway notes that a segment is translated as the first packet of a connection, which it
+// is not: the NAT does not know its connection, or does not know it any more.
 func (n *NAT) midway(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 	if h := p.Headers(); !n.Loose && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN {
 		sim.RecordUnknown(s.Place + ": what " + n.Name + " does with a segment in the middle of a connection that it does not know")

@@ -200,7 +200,7 @@ func expectError(t *testing.T, name string, sent []*packet.Packet, about *packet
 	}
 }
 
-// A quote's checksum that is none stays none, and one that is wrong stays wrong.
+// A quote without a checksum stays without one, and one that is wrong stays wrong.
 func TestQuotedChecksumsAreNotRepaired(t *testing.T) {
 	for _, c := range []struct {
 		name      string

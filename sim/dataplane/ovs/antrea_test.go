@@ -93,7 +93,7 @@ func TestAntreaPolicies(t *testing.T) {
 			t.Errorf("a packet of an established connection is blocked: %s", st.Text())
 		}
 	}
-	// After it is forgotten nobody knows what becomes of such a segment.
+	// After it is forgotten what happens to such a segment is unknown.
 	r.reset()
 	sim.Rec = &trace.Recorder{}
 	k.Push(sim, []byte("more"), 64)

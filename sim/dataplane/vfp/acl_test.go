@@ -100,23 +100,23 @@ func TestACL(t *testing.T) {
 // predicate, and that predicate.
 func TestNearest(t *testing.T) {
 	for _, tc := range []struct{ policy, packet, want string }{
-		{"allow in 1 tcp port 80", "udp 10.0.0.1:1000 > 10.244.1.4:80", "allow in 1 tcp port 80: protocol wants TCP, is UDP"},
-		{"allow in 1 tcp port 80", "tcp 10.0.0.1:1000 > 10.244.1.4:81 syn", "allow in 1 tcp port 80: destination port wants 80, is 81"},
-		{"allow in 1 tcp port 80", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 tcp port 80: protocol wants TCP, is ICMP"},
-		{"allow in 1 from 10.0.0.1 port 80", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 from 10.0.0.1 port 80: destination port wants 80, is none"},
-		{"allow in 1 udp srcport 5-9", "udp 10.0.0.1:1000 > 10.244.1.4:80", "allow in 1 udp srcport 5-9: source port wants 5-9, is 1000"},
-		{"allow in 1 from 10.0.0.2 to 10.244.1.4", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 from 10.0.0.2 to 10.244.1.4: source wants 10.0.0.2, is 10.0.0.1"},
-		{"allow in 1 icmp to 10.244.2.0/24", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 icmp to 10.244.2.0/24: destination wants 10.244.2.0/24, is 10.244.1.4"},
-		{"allow in 1 icmp icmptype 0", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 icmp icmptype 0: ICMP type wants 0, is 8"},
-		{"allow in 1 icmp icmptype 8", "udp 10.0.0.1:1000 > 10.244.1.4:80", "allow in 1 icmp icmptype 8: protocol wants ICMP, is UDP"},
+		{"allow in 1 tcp port 80", "udp 10.0.0.1:1000 > 10.244.1.4:80", "allow in 1 tcp port 80: protocol wants TCP, has UDP"},
+		{"allow in 1 tcp port 80", "tcp 10.0.0.1:1000 > 10.244.1.4:81 syn", "allow in 1 tcp port 80: destination port wants 80, has 81"},
+		{"allow in 1 tcp port 80", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 tcp port 80: protocol wants TCP, has ICMP"},
+		{"allow in 1 from 10.0.0.1 port 80", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 from 10.0.0.1 port 80: destination port wants 80, has none"},
+		{"allow in 1 udp srcport 5-9", "udp 10.0.0.1:1000 > 10.244.1.4:80", "allow in 1 udp srcport 5-9: source port wants 5-9, has 1000"},
+		{"allow in 1 from 10.0.0.2 to 10.244.1.4", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 from 10.0.0.2 to 10.244.1.4: source wants 10.0.0.2, has 10.0.0.1"},
+		{"allow in 1 icmp to 10.244.2.0/24", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 icmp to 10.244.2.0/24: destination wants 10.244.2.0/24, has 10.244.1.4"},
+		{"allow in 1 icmp icmptype 0", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 icmp icmptype 0: ICMP type wants 0, has 8"},
+		{"allow in 1 icmp icmptype 8", "udp 10.0.0.1:1000 > 10.244.1.4:80", "allow in 1 icmp icmptype 8: protocol wants ICMP, has UDP"},
 		{"allow in 1 from 10.0.0.2 port 80", "tcp 10.0.0.1:1000 > 10.244.1.4:81 syn", ""},
 		{"allow in 1 from 10.0.0.2 icmptype 0", "ping 10.0.0.1 > 10.244.1.4", ""},
-		{"allow in 1 tcp dstmac server", "tcp 10.0.0.1:1000 > 10.244.1.4:81 syn", "allow in 1 tcp dstmac server: destination MAC wants 00-15-5d-4a-01-05, is 00-15-5d-00-01-01"},
-		{"decap in 1 to 192.168.1.11 vni 4096", "vxlan 192.168.1.12 > 192.168.1.11 vni 7 [ping 10.0.0.1 > 10.0.0.2]", "decap in 1 to 192.168.1.11 vni 4096: VNI wants 4096, is 7"},
-		{"decap in 1 to 192.168.1.11 vni 4096", "udp 192.168.1.12:1 > 192.168.1.11:53", "decap in 1 to 192.168.1.11 vni 4096: tunnel port wants UDP 4789, is UDP 53"},
-		{"decap in 1 to 192.168.1.11 vni 4096", "ping 192.168.1.12 > 192.168.1.11", "decap in 1 to 192.168.1.11 vni 4096: tunnel port wants UDP 4789, is ICMP none"},
-		{"allow in 1 udp port 1 port 2 port 3 port 4 port 5 port 6", "udp 10.0.0.1:1 > 10.244.1.4:80", "allow in 1 udp port 1 port 2 port 3 port 4 port 5 port 6: destination port wants 1 or 2 or 3 or 4 or 2 more, is 80"},
-		{"allow in 1 icmp icmptype 3 icmptype 4", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 icmp icmptype 3 icmptype 4: ICMP type wants 3 or 4, is 8"},
+		{"allow in 1 tcp dstmac server", "tcp 10.0.0.1:1000 > 10.244.1.4:81 syn", "allow in 1 tcp dstmac server: destination MAC wants 00-15-5d-4a-01-05, has 00-15-5d-00-01-01"},
+		{"decap in 1 to 192.168.1.11 vni 4096", "vxlan 192.168.1.12 > 192.168.1.11 vni 7 [ping 10.0.0.1 > 10.0.0.2]", "decap in 1 to 192.168.1.11 vni 4096: VNI wants 4096, has 7"},
+		{"decap in 1 to 192.168.1.11 vni 4096", "udp 192.168.1.12:1 > 192.168.1.11:53", "decap in 1 to 192.168.1.11 vni 4096: tunnel port wants UDP 4789, has UDP 53"},
+		{"decap in 1 to 192.168.1.11 vni 4096", "ping 192.168.1.12 > 192.168.1.11", "decap in 1 to 192.168.1.11 vni 4096: tunnel port wants UDP 4789, has ICMP none"},
+		{"allow in 1 udp port 1 port 2 port 3 port 4 port 5 port 6", "udp 10.0.0.1:1 > 10.244.1.4:80", "allow in 1 udp port 1 port 2 port 3 port 4 port 5 port 6: destination port wants 1 or 2 or 3 or 4 or 2 more, has 80"},
+		{"allow in 1 icmp icmptype 3 icmptype 4", "ping 10.0.0.1 > 10.244.1.4", "allow in 1 icmp icmptype 3 icmptype 4: ICMP type wants 3 or 4, has 8"},
 		// One condition that fails is a rule about something else.
 		{"allow in 1 to 10.244.2.0/24", "ping 10.0.0.1 > 10.244.1.4", ""},
 		{"allow out 1 tcp port 80", "udp 10.0.0.1:1000 > 10.244.1.4:80", ""},
@@ -140,7 +140,7 @@ func TestNearestOfTranslation(t *testing.T) {
 	rec := &trace.Recorder{}
 	p := parse(t, "ping 10.244.1.4 > 203.0.113.10")
 	port(layer("NAT", 1, []*Rule{nat}, nil)).Process(p, Out, &Env{Rec: rec})
-	if s := lastStep(t, rec); s.Action != trace.ActNoMatch || missText(s.Nearest) != "snat: protocol wants TCP or UDP, is ICMP" {
+	if s := lastStep(t, rec); s.Action != trace.ActNoMatch || missText(s.Nearest) != "snat: protocol wants TCP or UDP, has ICMP" {
 		t.Errorf("%s, nearest %q", s.Action, missText(s.Nearest))
 	}
 	if short(p) != "ping 10.244.1.4 > 203.0.113.10" {

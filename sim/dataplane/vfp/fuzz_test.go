@@ -105,7 +105,7 @@ func (d *dice) rule(id string, pools []*Pool) *Rule {
 		r.Cond.Tunnel = TunnelCond{Port: 4789, VNI: uint32(1 + d.roll(2))}
 	}
 	if d.chance(3) {
-		r.Action = NotModelled{r.Action, "nobody knows"}
+		r.Action = NotModelled{r.Action, "not known"}
 	}
 	return r
 }

@@ -217,7 +217,7 @@ func lastStep(t *testing.T, rec *trace.Recorder) trace.Step {
 func missText(ms []trace.Miss) string {
 	var s []string
 	for _, m := range ms {
-		s = append(s, fmt.Sprintf("%s: %s wants %s, is %s", m.Rule, m.Field, m.Want, m.Got))
+		s = append(s, fmt.Sprintf("%s: %s wants %s, has %s", m.Rule, m.Field, m.Want, m.Got))
 	}
 	return strings.Join(s, "\n")
 }

@@ -3,8 +3,8 @@ package vfp
 import "slices"
 
 // openOrder are two layers of a port of which it is not known which one a packet visits
-// first: by their priorities first comes before then, on the way out. The zero value is
-// none.
+// first: by their priorities first comes before then, on the way out. The zero value means
+// that the order is known.
 type openOrder struct {
 	first, then int
 	behind      *Behind

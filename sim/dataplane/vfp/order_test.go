@@ -10,7 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
-// TestOpenOrder: a layer whose place nobody knows stands by its priority or behind another
+// TestOpenOrder: a layer whose place is unknown stands by its priority or behind another
 // one, by the answer, on both ways of a connection; a packet that the other layer has
 // nothing for does not ask.
 func TestOpenOrder(t *testing.T) {

@@ -178,7 +178,7 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	unset := windowsPod()
-	unset.Unknown = "nobody says"
+	unset.Unknown = "no source says"
 	for _, c := range []struct {
 		title   string
 		client  Client
@@ -198,7 +198,7 @@ func TestReasons(t *testing.T) {
 		{"the reply was translated", one, Ping, lost(trace.NoReply, trace.SourceTranslated), trace.Unresolved, trace.NameReplyStrayed},
 		{"refused", one, Ping, lost(trace.Rejected, trace.PortClosed), trace.Unresolved, trace.NameServerRefused},
 		{"not modelled", one, Ping, lost(trace.Unknown, trace.ModelHole), trace.Unknown, trace.ModelHole},
-		{"nobody knows the servers", unset, Ping, by("A", "A"), trace.Unknown, trace.ModelHole},
+		{"the servers are unknown", unset, Ping, by("A", "A"), trace.Unknown, trace.ModelHole},
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			look, addrs := c.client.Resolve(c.tool, "web", c.ex)

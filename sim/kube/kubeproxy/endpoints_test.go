@@ -233,7 +233,7 @@ func TestFirstAddress(t *testing.T) {
 	}
 }
 
-// HNS refuses the endpoint of a cluster IP, since the node's MAC address is none: the
+// HNS refuses the endpoint of a cluster IP, since the node's MAC address is invalid: the
 // Service port is left out, and everything about it says why.
 func TestRefusedClusterIPEndpoint(t *testing.T) {
 	l := newLabWith(t, ws2022, "1.36.4", hns.Overlay, hns.Options{Node: "win1", ManagementIP: ip("192.168.1.11"), HostMAC: "x"})

@@ -501,7 +501,7 @@ func (l *lab) drop() {
 	}
 }
 
-// A source VIP that is no address of the pod network cannot be made: nothing is programmed.
+// A source VIP that is not an address of the pod network cannot be made: nothing is programmed.
 func TestSourceVIPRefused(t *testing.T) {
 	l := newLab(t, ws2022, 36, hns.Overlay)
 	k := l.start("--source-vip=10.99.0.1")

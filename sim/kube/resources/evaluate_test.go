@@ -28,7 +28,7 @@ func TestNodeAllocatable(t *testing.T) {
 			want{"allocatable.cpu": "3500m", "allocatable.memory": "12812Mi"}},
 		{"flags with a space and quotes", "1.20", node, starts + `--system-reserved "memory=2Gi" --eviction-hard "memory.available<1Gi"`, want{"allocatable.memory": "13Gi"}},
 		{"no threshold", "1.20", node, starts + `--eviction-hard=""`, want{"allocatable.memory": "16Gi", "eviction.memory": "none"}},
-		{"0% is none", "1.20", node, starts + `--eviction-hard=memory.available<0%`, want{"allocatable.memory": "16Gi", "eviction.memory": "none"}},
+		{"0% switches it off", "1.20", node, starts + `--eviction-hard=memory.available<0%`, want{"allocatable.memory": "16Gi", "eviction.memory": "none"}},
 		{"thresholds that do not count here", "1.20", node, starts + `--eviction-hard= --experimental-allocatable-ignore-eviction --eviction-soft=memory.available<4Gi`, want{"allocatable.memory": "16Gi"}},
 		{"ignored on request", "1.20", node, starts + `--experimental-allocatable-ignore-eviction=true`, want{"allocatable.memory": "16Gi", "eviction.memory": "100Mi"}},
 		// The 32-bit 0.1 of the kubelet is a little above a tenth: 1717986944 bytes, not 1717986918.

@@ -188,7 +188,7 @@ func TestCalls(t *testing.T) {
 func TestBuildsOfAPlanAreFound(t *testing.T) {
 	t.Parallel()
 	f, err := labfile.New("small", labfile.Spec{Network: labfile.Network{Plugin: "ovn-kubernetes"},
-		Nodes: []labfile.Node{{Name: "linux1", OS: "linux", Assumed: "nobody looked"}, {Name: "win1", Builds: []string{"10.0.17763"}}, {Name: "win2"}}})
+		Nodes: []labfile.Node{{Name: "linux1", OS: "linux", Assumed: "not observed"}, {Name: "win1", Builds: []string{"10.0.17763"}}, {Name: "win2"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // counts on a machine that does other things as well.
 //
 //   - all_hops sends every packet through every machine on its way and counts what became
-//     of it and the rules that it met. No frame is written, so frames within the way of a
+//     of it and the rules that it met. No frame is written, so frames within the path of a
 //     flow that is known are not made.
 //   - written makes the frame at each hop, about 4.5 for a packet, and writes them and
 //     the capture's own as pcapng with a comment each, to nowhere.

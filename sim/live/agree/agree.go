@@ -58,7 +58,7 @@ const (
 	// A trace follows a packet that is not lost by chance.
 	Chance Reason = "a link of the lab loses frames by chance"
 	// What a packet does at such a node is unknown, and a running lab does as the models.
-	Assumed Reason = "nodes at which nobody looked are not as they are made"
+	Assumed Reason = "nodes that were not observed differ from the models"
 )
 
 // Options say how flows are made.

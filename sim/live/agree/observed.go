@@ -48,7 +48,7 @@ func observe(n *live.Net) *observed {
 // which the program has the end already.
 const waitForEvent = 5 * time.Second
 
-// notSeen is no reason of the network: it saw nothing of a connection.
+// notSeen is not a reason of the network: it saw nothing of a connection.
 const notSeen trace.Reason = "not-seen"
 
 // get waits for what the network saw of a connection that was answered or not, and forgets

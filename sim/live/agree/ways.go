@@ -81,7 +81,7 @@ func answers(paths []*trace.Path) (n int) {
 	return n
 }
 
-// differsFrom says why what was seen is none of the ways of a trace, "" when it is one.
+// differsFrom says why what was seen is not one of a trace's paths, "" when it is one.
 func differsFrom(c *lab.Cluster, paths []*trace.Path, s *seen) string {
 	var says []string
 	for _, p := range paths {

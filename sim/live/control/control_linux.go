@@ -55,7 +55,7 @@ func Listen(name string, handle Handler) (*Server, error) {
 	}
 	l, err := net.ListenUnix("unixpacket", address(name))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("a lab named %s is up already; winlab down %s ends it, --name gives this one another name", name, name)
+		return nil, fmt.Errorf("a lab named %s is already up; end it with winlab down %s, or give this one another name with --name", name, name)
 	}
 	if err != nil {
 		return nil, err

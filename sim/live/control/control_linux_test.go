@@ -59,7 +59,7 @@ func TestCalls(t *testing.T) {
 	if names, err := Names(); err != nil || !slices.Contains(names, name) {
 		t.Errorf("running: %v, %v", names, err)
 	}
-	if _, err := Listen(name, nil); err == nil || !strings.Contains(err.Error(), "is up already") {
+	if _, err := Listen(name, nil); err == nil || !strings.Contains(err.Error(), "is already up") {
 		t.Errorf("a second one of that name: %v", err)
 	}
 	stdio, out := files(t)

@@ -40,7 +40,7 @@ var goodName = lazyregexp.New(`^[a-z0-9]([-a-z0-9.]{0,60}[a-z0-9])?$`)
 // CheckName says what is wrong with the name of a network.
 func CheckName(name string) error {
 	if !goodName.MatchString(name) {
-		return fmt.Errorf("%q is no name for a running lab: small letters, digits, - and ., at most 62 bytes", name)
+		return fmt.Errorf("%q is not a valid name for a running lab: use lower-case letters, digits, - and ., at most 62 bytes", name)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ type task struct {
 	Exec bool
 }
 
-// failed is why a container has not started.
+// failed is why a container did not start.
 type failed struct {
 	Error    string
 	NotFound bool
@@ -100,7 +100,7 @@ func become(in io.Reader, mounts int) error {
 	return t.execute()
 }
 
-// execute runs the command in place of this program.
+// execute replaces this program with the command.
 func (t *task) execute() error {
 	c := t.Command
 	if len(t.Container.First) > 0 && !t.Exec {

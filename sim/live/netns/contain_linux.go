@@ -35,7 +35,7 @@ func (h *Host) ExecContainer(ctx context.Context, name, container string, comman
 }
 
 // RemoveContainer ends all processes of a container and forgets it. One that is not there
-// is no error.
+// is not an error.
 func (h *Host) RemoveContainer(ctx context.Context, name, container string) error {
 	_, err := h.ask(ctx, request{Op: "discard", Name: name, Inside: container})
 	return err

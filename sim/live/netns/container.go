@@ -5,8 +5,9 @@ package netns
 // container of containerd: the kernel ends all others with it, and a signal for which it
 // has no handler does nothing but SIGKILL.
 //
-// The IPC namespace is that of its network namespace, as in a pod. What it has not:
-// cgroups (so limits of memory and CPU are held from outside), a seccomp filter, a terminal in its own /dev/pts.
+// The IPC namespace is that of its network namespace, as in a pod. What it does not have: cgroups
+// (so limits of memory and CPU are held from outside), a seccomp filter, a terminal in its own
+// /dev/pts.
 type Container struct {
 	// Name is its name in the namespace.
 	Name string
@@ -31,12 +32,12 @@ type Container struct {
 	First []string
 
 	// Data is the most that each of its processes can have of memory that is its own and can
-	// be written (RLIMIT_DATA), in bytes; more is refused to it. 0 is no limit. First has
+	// be written (RLIMIT_DATA), in bytes; more is refused to it. 0 means no limit. First has
 	// none, nor what it leaves.
 	Data uint64
 
 	// CPU is the most that its processes together can use of processors, in thousandths of
-	// one; 0 is no limit. They are stopped (SIGSTOP) while they have used more, over some
+	// one; 0 means no limit. They are stopped (SIGSTOP) while they have used more, over some
 	// tenths of a second: who asks sees the state T. What one of them has stopped itself
 	// runs on with the others.
 	CPU int64

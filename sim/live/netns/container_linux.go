@@ -42,7 +42,7 @@ type container struct {
 type child struct {
 	space     string
 	container *container // nil for none
-	quiet     bool       // nobody is told of its end
+	quiet     bool       // its end is not reported
 }
 
 // enter brings the present thread into a namespace.
@@ -101,7 +101,7 @@ func (h *helper) reserve(q request) *container {
 func (h *helper) contain(q request, s *space, files []int) (pid int, err error) {
 	c, made := q.Container, q.made
 	if made == nil {
-		return 0, fmt.Errorf("there is a container %s in %s already", c.Name, q.Name)
+		return 0, fmt.Errorf("container %s already exists in %s", c.Name, q.Name)
 	}
 	defer func() {
 		h.mu.Lock()
@@ -283,8 +283,8 @@ type missing struct{}
 func (missing) Error() string        { return "" }
 func (missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// unstarted ends a process that has not become the command. Nobody is told of its end
-// but by err.
+// unstarted ends a process that has not become the command. Its end is not reported but
+// by err.
 func (h *helper) unstarted(pid int, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -380,7 +380,7 @@ func (h *helper) exec(q request, s *space, files []int) (int, error) {
 	}
 	attr := h.attributes(q.Command)
 	if len(attr.UidMappings) > 0 {
-		// Nobody outside finds the process in the /proc of the container, to map its user.
+		// Outside programs cannot find the process in the container's /proc, to map its user.
 		attr.UidMappings, attr.GidMappings, attr.AmbientCaps = nil, nil, privileges
 		return h.begin(q, c, &task{Container: c.spec, Command: q.Command, Exec: true}, stdio, attr, enter)
 	}

@@ -61,7 +61,7 @@ type Addresses struct {
 type Route struct {
 	To netip.Prefix
 	// Via is the next hop, which may be on no network of the device; the zero Addr
-	// is none.
+	// means that there is no next hop.
 	Via netip.Addr
 	// Src is the address that programs send from by default, the zero Addr for the
 	// first one.
@@ -106,7 +106,7 @@ type Command struct {
 type Echo struct {
 	// Size is its payload in bytes, 0 for a few.
 	Size int
-	// DontFragment lets nobody cut it, the kernel neither. Without it anybody may.
+	// DontFragment forbids fragmenting it, for the kernel too. Without it anybody may.
 	DontFragment bool
 }
 

@@ -22,7 +22,7 @@ func (c *container) keep() {
 	c.mnt, c.ns = fd, st.Ino
 }
 
-// close says that nobody asks for the container any more. The helper's lock is held.
+// close says that the container is no longer needed. The helper's lock is held.
 func (c *container) close() {
 	c.closed = true
 	if c.pidfd >= 0 {
@@ -57,7 +57,7 @@ func (h *helper) ends(c *container) {
 	}()
 }
 
-// discard ends a container and forgets it. One that is not there is no error.
+// discard ends a container and forgets it. A missing container is not an error.
 func (h *helper) discard(q request, s *space) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

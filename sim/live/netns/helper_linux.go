@@ -232,7 +232,7 @@ func (s *space) runInNetwork(f func() error) error {
 // add makes a namespace and returns its device.
 func (h *helper) add(spec *Spec) ([]int, error) {
 	if h.space(spec.Name) != nil {
-		return nil, fmt.Errorf("there is a network namespace %s already", spec.Name)
+		return nil, fmt.Errorf("network namespace %s already exists", spec.Name)
 	}
 	s := &space{net: -1, mnt: -1, uts: -1, ipc: -1, device: spec.Device, spec: spec}
 	tap := -1

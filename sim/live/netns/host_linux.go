@@ -269,7 +269,7 @@ type notFound struct{ text string }
 func (e notFound) Error() string { return e.text }
 func (e notFound) Unwrap() error { return exec.ErrNotFound }
 
-// forget drops the answer to a request that nobody waits for any more.
+// forget drops the answer to a request that is no longer waited for.
 func (h *Host) forget(id uint64, c chan reply) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -71,7 +71,7 @@ func makeRoot(dir string, files map[string]string) error {
 }
 
 // show lets a container see a file, folder or link of the machine at the same path,
-// read-only. What the machine has not, the container has not.
+// read-only. Programs missing on the machine are missing in the container too.
 func show(path, dir string) error {
 	i, err := os.Lstat(path)
 	if err != nil {
@@ -351,7 +351,7 @@ func (c *Container) caps() []string {
 }
 
 // confine takes away from the present thread, and so from what it executes, the
-// capabilities that the container has not.
+// capabilities that the container does not have.
 func (c *Container) confine() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
@@ -361,7 +361,7 @@ func (c *Container) confine() error {
 		if slices.Contains(keep, name) {
 			continue
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(i), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // one that this kernel has not
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(i), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // one that this kernel does not have
 			return fmt.Errorf("drop capability %s: %w", name, err)
 		}
 	}

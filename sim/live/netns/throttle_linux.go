@@ -42,7 +42,7 @@ func (s *share) look(used, after time.Duration) bool {
 	return s.credit > 0
 }
 
-// pause is how long nobody has to look.
+// pause is how long until the next look is needed.
 func (s *share) pause() time.Duration {
 	switch {
 	case s.stopped: // nothing is used meanwhile

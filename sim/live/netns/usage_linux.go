@@ -30,7 +30,7 @@ func (h *helper) usage(s *space, name string) (*Usage, error) {
 	case c == nil:
 		return nil, errors.New("container " + name + " does not run")
 	case ns == 0:
-		return nil, errors.New("this machine's /proc cannot be mounted in a PID namespace: what a container uses is not known")
+		return nil, errors.New("this machine's /proc cannot be mounted in a PID namespace, so what a container uses is not known")
 	}
 	u := &Usage{CPU: spent}
 	var fs unix.Statfs_t

@@ -68,9 +68,9 @@ func (e *cniError) notStarted() bool {
 // not start it.
 var errSilent = errors.New("ended without a result; Wine did not start it")
 
-// callCNI calls a plugin and returns its result, a JSON document, or nothing where the
-// command has none. A refusal of the plugin is a [*cniError]. Where Wine did not start
-// the plugin, or the plugin's own plugin, it calls again.
+// callCNI calls a plugin and returns its result, a JSON document, or nothing where the command
+// does not have one. A refusal of the plugin is a [*cniError]. Where Wine did not start the
+// plugin, or the plugin's own plugin, it calls again.
 func (n *Node) callCNI(ctx context.Context, c cniCall) (out []byte, err error) {
 	for range wine.Starts {
 		out, err = n.callOnce(ctx, c)

@@ -223,13 +223,13 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 		select {
 		case <-tick.C:
 		case <-k.Done():
-			if k.Silent() { // that is no outcome
+			if k.Silent() { // that is not an outcome
 				return fmt.Errorf("kube-proxy could not be run: %s", k.End())
 			}
 			return fmt.Errorf("%w (%s):\n%s", ErrEnded, k.End(), k.logEnd())
 		case err := <-k.watched:
 			k.watched <- err // for Stop
-			return fmt.Errorf("what kube-proxy does is not known any more, the log of HNS's calls has ended: %w\n%s", err, k.logEnd())
+			return fmt.Errorf("what kube-proxy does is no longer known: the log of HNS calls has ended: %w\n%s", err, k.logEnd())
 		case <-ctx.Done():
 			return fmt.Errorf("kube-proxy has not synced: %w\n%s", ctx.Err(), k.condition())
 		}

@@ -102,7 +102,7 @@ func (n *Node) addOnce(ctx context.Context, plugins *pinned.Binaries, c NetConf,
 		}
 	})
 	if a.Endpoint == "" {
-		return nil, fmt.Errorf("%s has done ADD, and there is no endpoint of container %s", c.Program, a.container)
+		return nil, fmt.Errorf("%s completed ADD, but there is no endpoint of container %s", c.Program, a.container)
 	}
 	a.added, a.end = call, end
 	return out, nil

@@ -55,7 +55,7 @@ func readManifest(dir string) (*manifest, error) {
 			bad("binary %d: name %q: write the name of a file like kube-proxy.exe, or etcd for Linux", i+1, b.Name)
 		}
 		if names[b.Name] {
-			bad("binary %d: the name %q is there twice", i+1, b.Name)
+			bad("binary %d: the name %q is listed twice", i+1, b.Name)
 		}
 		names[b.Name] = true
 		if b.Package == "" || strings.HasPrefix(b.Package, "-") {

@@ -30,7 +30,7 @@ var Places = []string{
 }
 
 // Ctrl is the program that asks a container's program to end, with its image as argument. It
-// is none of Windows.
+// is not one of Windows.
 const Ctrl = "winlab-ctrl.exe"
 
 // module is the path of the modules: that of this package, so that the programs' imports of

@@ -105,7 +105,7 @@ func (w *Wine) withMessages(ctx context.Context) (string, error) {
 const english = 0x409
 
 // errNoTable says that a file is not a DLL with a table of messages.
-var errNoTable = errors.New("it is no DLL for 64 bits with a table of messages in English")
+var errNoTable = errors.New("it is not a 64-bit DLL with an English message table")
 
 // setMessages gives a DLL other messages: a new section has its whole table of messages in
 // English. The signature of Wine's own DLLs goes, since Wine would load the original

@@ -122,7 +122,7 @@ func (r *Process) linux() *exec.Cmd {
 // start after Close has looked for what runs.
 func (r *Process) launch() error {
 	p, c := r.prefix, r.command
-	// Files, not pipes: a child that keeps its output open blocks nobody.
+	// Files, not pipes: a child that keeps its output open blocks no reader.
 	stdout, err := os.Create(r.stdout)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (r *Process) End() string {
 		s += ": " + err.Error()
 	}
 	if r.Silent() {
-		s += ", without a word: Wine did not start it"
+		s += ", without any output: Wine did not start it"
 	}
 	r.prefix.mu.Lock()
 	defer r.prefix.mu.Unlock()

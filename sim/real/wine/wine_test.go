@@ -344,7 +344,7 @@ func TestStartedAgain(t *testing.T) {
 		c    Command
 		want string
 	}{
-		{"never says anything", Command{Path: hello, Args: []string{"exit", "3"}, Speaks: true}, "code 3, without a word: Wine did not start it, at start 3"},
+		{"never says anything", Command{Path: hello, Args: []string{"exit", "3"}, Speaks: true}, "code 3, without any output: Wine did not start it, at start 3"},
 		{"need not", Command{Path: hello, Args: []string{"exit", "3"}}, "code 3"},
 		{"ends well", Command{Path: hello, Args: []string{"exit", "0"}, Speaks: true}, "code 0"},
 		{"says it", Command{Path: cmd, Args: []string{"/c", "echo why&exit 4"}, Speaks: true}, "code 4"},

@@ -94,7 +94,7 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request) {
 func (s *Server) answer(w http.ResponseWriter, h *http.Request) error {
 	if !acceptsJSON(h.Header.Values("Accept")) {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-			Message: "only application/json is served"}}
+			Message: "only application/json is supported"}}
 	}
 	switch h.URL.Path {
 	case "/version":
@@ -267,7 +267,7 @@ func (s *Server) patch(w http.ResponseWriter, h *http.Request, q *request) error
 	case types.StrategicMergePatchType, types.MergePatchType:
 	default:
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
-			Reason: metav1.StatusReasonUnsupportedMediaType, Message: fmt.Sprintf("patches of type %q are not served", t)}}
+			Reason: metav1.StatusReasonUnsupportedMediaType, Message: fmt.Sprintf("patches of type %q are not supported", t)}}
 	}
 	// An event has no list that is merged by a key, so both kinds of patch mean
 	// the same.

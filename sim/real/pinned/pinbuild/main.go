@@ -67,7 +67,7 @@ func main() {
 	}
 }
 
-// linkTo makes a link, in place of one that is there.
+// linkTo makes a link and replaces an existing one.
 func linkTo(program, link string) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 // sim/windows/hcn has the protocol (tool.c).
 const Address = "WINLAB_TOOLS"
 
-// ErrNoName says that a name has no address, ErrNoAnswer that nobody could be asked.
+// ErrNoName says that a name has no address, ErrNoAnswer that no server could be asked.
 var (
 	ErrNoName   = errors.New("no such host is known")
 	ErrNoAnswer = errors.New("the name could not be asked for")

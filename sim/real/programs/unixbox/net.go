@@ -35,7 +35,7 @@ func (s *system) address(ctx context.Context, host string) (netip.Addr, error) {
 	return all[0], nil
 }
 
-// refused reports whether nobody listens; the number is that of Windows.
+// refused reports whether no program listens; the number is that of Windows.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.Errno(10061))
 }

@@ -238,7 +238,7 @@ func TestDig(t *testing.T) {
 		{"+short web.default.svc CNAME", "other.example.\n", "", nil, 0},
 		{"+short -x 10.0.0.1", "web.default.svc.\n", "", nil, 0},
 		{"+noall +answer 1.0.0.10.in-addr.arpa PTR", "1.0.0.10.in-addr.arpa.\t5\tIN\tPTR\tweb.default.svc.\n", "", nil, 0},
-		// Suffixes of adapters are none of dig's.
+		// dig does not use the suffixes of adapters.
 		{"+notcp +noall +answer +search web.default A", "", "", nil, 0},
 		{"+short +search web.default", "10.0.0.1\n", "", []string{"nosuch", "svc"}, 0},
 		{"+short +search web", "10.0.0.1\n", "", []string{"default.svc"}, 0},

@@ -13,9 +13,9 @@ type proc struct {
 	start int64
 }
 
-// ctrlEvent is winlab-ctrl.exe IMAGE: the first process of a program gets a shutdown event
-// of the console, as a container runtime asks a container to end. It is no program of
-// Windows. Exit code 3 says that there is no such process.
+// ctrlEvent is winlab-ctrl.exe IMAGE: the first process of a program gets a shutdown event of the
+// console, as a container runtime asks a container to end. It is not a program of Windows. Exit
+// code 3 says that there is no such process.
 func ctrlEvent(_ context.Context, s *system, args []string) int {
 	if len(args) != 1 {
 		return s.complain(2, "winlab: write winlab-ctrl IMAGE")

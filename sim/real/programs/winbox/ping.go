@@ -106,7 +106,7 @@ func (f *pingFlags) resolve(ctx context.Context, s *system) (to netip.Addr, show
 		return a, a.String(), nil
 	}
 	all, err := s.addresses(ctx, f.target)
-	if err != nil { // nobody could be asked, or there is no such name: ping says the same of both
+	if err != nil { // no server could be asked, or there is no such name: ping reports both alike
 		all = nil
 	}
 	for _, a := range all {

@@ -275,7 +275,7 @@ func (p *psParser) number() node {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		p.fail("%q is no number", text)
+		p.fail("%q is not a number", text)
 	}
 	return nLit{f * float64(factor)}
 }
