@@ -45,7 +45,8 @@ func TestCommandsRepeatTheirChecks(t *testing.T) {
 		t.Skip("make test runs it: it builds four labs and runs a hundred commands")
 	}
 	doc, err := verify.Run(t.Context(), verify.Options{Nodes: fixtures + "/nodes", Paths: []string{
-		fixtures + "/labs/l2bridge-azure-cni-dual-stack.yaml", fixtures + "/labs/l2bridge-flannel-host-gw.yaml", fixtures + "/labs/overlay-flannel-vxlan.yaml",
+		fixtures + "/labs/l2bridge-azure-cni-dual-stack.yaml", fixtures + "/labs/l2bridge-flannel-host-gw.yaml", fixtures +
+			"/labs/overlay-flannel-vxlan.yaml",
 		fixtures + "/labs/ovs-l3.yaml", fixtures + "/incidents"}})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +116,8 @@ func repeat(t *testing.T, where string, k *result.Check, want *trace.Trace) {
 
 // essence is what must be the same of two traces of a flow.
 func essence(t *trace.Trace) string {
-	text := string(t.Verdict) + " " + string(t.Reason) + " " + t.Flow.From + " " + t.Flow.Src + " > " + t.Flow.To + " " + t.Flow.Dst + " " + t.Flow.Protocol + "\n"
+	text := string(t.Verdict) + " " + string(t.Reason) + " " + t.Flow.From + " " + t.Flow.Src + " > " + t.Flow.To + " " + t.Flow.Dst + " " +
+		t.Flow.Protocol + "\n"
 	for _, p := range t.Paths {
 		text += string(p.Verdict) + " " + string(p.Reason) + " " + p.Summary + "\n"
 		for _, s := range p.Steps {

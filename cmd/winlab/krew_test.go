@@ -52,7 +52,8 @@ func TestKrew(t *testing.T) {
 	if err := yaml.UnmarshalStrict(b.Bytes(), &m); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	if m.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || m.Kind != "Plugin" || m.Metadata.Name != "winlab" || m.Spec.Version != "v1.2.3" || m.Spec.ShortDescription == "" || len(m.Spec.ShortDescription) > 50 {
+	if m.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || m.Kind != "Plugin" || m.Metadata.Name != "winlab" ||
+		m.Spec.Version != "v1.2.3" || m.Spec.ShortDescription == "" || len(m.Spec.ShortDescription) > 50 {
 		t.Errorf("%+v", m)
 	}
 	dist, err := exec.CommandContext(t.Context(), "go", "tool", "dist", "list").Output()

@@ -78,7 +78,8 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut, "mkfile": mkfile, "hnsready": hnsready,
+			"exits": exits, "field": field, "lines": lines, "packets": packets, "mkcapture": mkcapture, "cut": cut, "mkfile": mkfile,
+			"hnsready": hnsready,
 		},
 	})
 }

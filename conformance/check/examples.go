@@ -28,14 +28,16 @@ func Compiles(l *claims.Ledger) error {
 func Example(c *claims.Claim, k *claims.Check) result.Static {
 	r, err := newRule(c, k)
 	if err != nil {
-		return result.Static{Claim: c.ID, Kind: "rule", Where: k.Words(), Check: result.Check{Level: result.Model, What: k.Rule.String(), Expect: "found", Got: "error", Summary: oneLine(err)}}
+		return result.Static{Claim: c.ID, Kind: "rule", Where: k.Words(),
+			Check: result.Check{Level: result.Model, What: k.Rule.String(), Expect: "found", Got: "error", Summary: oneLine(err)}}
 	}
 	return r.tryExamples()
 }
 
 func (r *rule) tryExamples() result.Static {
-	s := result.Static{Claim: r.claim.ID, Kind: "rule", Where: r.check.Words(), Rule: &result.Rule{On: r.On, Pods: r.Pods, Field: r.Field, Unless: r.Unless, When: r.When, Level: r.Level,
-		Effect: r.Effect, Says: r.Says, Write: r.Write, Bad: r.Bad, Good: r.Good}}
+	s := result.Static{Claim: r.claim.ID, Kind: "rule", Where: r.check.Words(),
+		Rule: &result.Rule{On: r.On, Pods: r.Pods, Field: r.Field, Unless: r.Unless, When: r.When, Level: r.Level,
+			Effect: r.Effect, Says: r.Says, Write: r.Write, Bad: r.Bad, Good: r.Good}}
 	if r.Test != "" {
 		s.Rule.Field = r.Test
 	}
@@ -136,7 +138,8 @@ func (r *rule) count(text string, t claims.Target) ([]string, error) {
 
 // files are the names that examples of node configuration have.
 var exampleFiles = map[string]string{
-	"cni": "cni.conf", "net-conf": "net-conf.json", "subnet-env": "subnet.env", "antrea-agent": "antrea-agent.conf", "kubelet": "start.ps1", "kube-proxy": "start.ps1", "flanneld": "start.ps1",
+	"cni": "cni.conf", "net-conf": "net-conf.json", "subnet-env": "subnet.env", "antrea-agent": "antrea-agent.conf", "kubelet": "start.ps1",
+	"kube-proxy": "start.ps1", "flanneld": "start.ps1",
 	"service-manager": "services.ps1", "kubelet-config": "kubelet.yaml", "kube-proxy-config": "kube-proxy.yaml",
 }
 
@@ -317,7 +320,8 @@ func everySetting(w claims.Where) func(func(claims.Target) bool) {
 							for _, pv := range plugins {
 								for _, rt := range []string{"containerd", "docker"} {
 									for _, rv := range runtimes {
-										if !yield(claims.Target{Kubernetes: minor, Release: r.Name, Build: build, Network: d.Network, Plugin: d.Plugin, PluginVersion: pv, Proxy: proxy, Runtime: rt, RuntimeVersion: rv}) {
+										if !yield(claims.Target{Kubernetes: minor, Release: r.Name, Build: build, Network: d.Network, Plugin: d.Plugin, PluginVersion: pv,
+											Proxy: proxy, Runtime: rt, RuntimeVersion: rv}) {
 											return
 										}
 									}

@@ -24,7 +24,8 @@ func excluders(patterns []string) ([]excluder, error) {
 		}
 		re, err := regexp.Compile("^" + globRegexp(strings.TrimPrefix(p, "./")) + "$")
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a pattern: * stands for a part of a name, ** for any folders, ? for one character, [ab] for one of some", p)
+			return nil,
+				fmt.Errorf("%q is not a pattern: * stands for a part of a name, ** for any folders, ? for one character, [ab] for one of some", p)
 		}
 		all = append(all, excluder{re, !strings.Contains(p, "/")})
 	}

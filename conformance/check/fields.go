@@ -21,8 +21,9 @@ import (
 
 // types are the API types that have the fields of a subject.
 var types = map[string][]reflect.Type{
-	"pod":                   {reflect.TypeFor[corev1.Pod]()},
-	"workload":              {reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[appsv1.DaemonSet](), reflect.TypeFor[appsv1.StatefulSet](), reflect.TypeFor[appsv1.ReplicaSet](), reflect.TypeFor[batchv1.Job](), reflect.TypeFor[batchv1.CronJob]()},
+	"pod": {reflect.TypeFor[corev1.Pod]()},
+	"workload": {reflect.TypeFor[appsv1.Deployment](), reflect.TypeFor[appsv1.DaemonSet](), reflect.TypeFor[appsv1.StatefulSet](),
+		reflect.TypeFor[appsv1.ReplicaSet](), reflect.TypeFor[batchv1.Job](), reflect.TypeFor[batchv1.CronJob]()},
 	"service":               {reflect.TypeFor[corev1.Service]()},
 	"runtimeclass":          {reflect.TypeFor[nodev1.RuntimeClass]()},
 	"networkpolicy":         {reflect.TypeFor[networkingv1.NetworkPolicy]()},

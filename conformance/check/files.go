@@ -217,7 +217,8 @@ func renderFirst(name string) string {
 	if dir := filepath.Dir(name); filepath.Base(dir) == "templates" {
 		chart = filepath.Dir(dir)
 	}
-	return fmt.Sprintf("this is a template ({{ ... }}) and not a manifest yet; render it first, a Helm chart with: helm template %s | winlab check -", chart)
+	return fmt.Sprintf(
+		"this is a template ({{ ... }}) and not a manifest yet; render it first, a Helm chart with: helm template %s | winlab check -", chart)
 }
 
 // readFile reads a file; the text is that of a file that is one document at most in size.
@@ -272,7 +273,8 @@ func readFile(ctx context.Context, in Input, o manifest.Options) (r read, text [
 	case r.documents == 0:
 		r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1, Message: "there is nothing in the file but comments"}}
 	default:
-		r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1, Message: "this is neither a Kubernetes manifest nor a configuration that winlab knows: a CNI configuration, net-conf.json, subnet.env, or command lines of kubelet, kube-proxy, flanneld, nssm or sc"}}
+		r.mistakes = strict.Mistakes{{File: in.name, Line: 1, Column: 1,
+			Message: "this is neither a Kubernetes manifest nor a configuration that winlab knows: a CNI configuration, net-conf.json, subnet.env, or command lines of kubelet, kube-proxy, flanneld, nssm or sc"}}
 	}
 	return r, text
 }

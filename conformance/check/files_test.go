@@ -62,15 +62,23 @@ func TestFolders(t *testing.T) {
 		mistakes       string
 		passed, amount int
 	}{
-		{"files below, hidden ones left out", map[string]string{"a.yaml": windowsPod, "sub/b.yml": windowsPod, ".git/c.yaml": windowsPod, "notes.md": windowsPod}, "a.yaml sub/b.yml", "", 0, 2},
-		{"what is not a manifest is passed over", map[string]string{"a.yaml": windowsPod, "ci.yml": "steps: [a]\n", "x.json": "3", "notes.txt": "words\n", "build.ps1": "Write-Host hello\n", "empty.yaml": "", "comment.yaml": "# a\n"}, "a.yaml", "", 0, 1},
-		{"links to files, and to nothing", map[string]string{"..data/a.yaml": windowsPod, "a.yaml": "-> ..data/a.yaml", "b.yaml": "-> nowhere", "loop": "-> ."}, "a.yaml", "b.yaml: no such file or directory", 0, 2},
-		{"a chart", map[string]string{"x/Chart.yaml": "apiVersion: v2\nname: x\n", "x/templates/a.yaml": "kind: {{ .Values.a }}\n", "x/templates/b.yaml": "{{ a\n", "x/charts/y/templates/c.yaml": "{{", "x/values.yaml": "a: 1\n", "x/crds/d.yaml": windowsPod},
+		{"files below, hidden ones left out", map[string]string{"a.yaml": windowsPod, "sub/b.yml": windowsPod, ".git/c.yaml": windowsPod,
+			"notes.md": windowsPod}, "a.yaml sub/b.yml", "", 0, 2},
+		{"what is not a manifest is passed over", map[string]string{"a.yaml": windowsPod, "ci.yml": "steps: [a]\n", "x.json": "3",
+			"notes.txt": "words\n", "build.ps1": "Write-Host hello\n", "empty.yaml": "", "comment.yaml": "# a\n"}, "a.yaml", "", 0, 1},
+		{"links to files, and to nothing", map[string]string{"..data/a.yaml": windowsPod, "a.yaml": "-> ..data/a.yaml", "b.yaml": "-> nowhere",
+			"loop": "-> ."}, "a.yaml", "b.yaml: no such file or directory", 0, 2},
+		{"a chart", map[string]string{"x/Chart.yaml": "apiVersion: v2\nname: x\n", "x/templates/a.yaml": "kind: {{ .Values.a }}\n",
+			"x/templates/b.yaml": "{{ a\n", "x/charts/y/templates/c.yaml": "{{", "x/values.yaml": "a: 1\n", "x/crds/d.yaml": windowsPod},
 			"x/crds/d.yaml", "x: this is a Helm chart; render it: helm template x | winlab check -", 0, 2},
 		{"templates without a chart", map[string]string{"templates/a.yaml": windowsPod}, "templates/a.yaml", "", 0, 1},
-		{"patches of a kustomization", map[string]string{"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\npatches:\n- path: p.yaml\npatchesStrategicMerge:\n- q/q.yaml\n- |\n  kind: Pod\n",
-			"a.yaml": windowsPod, "p.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n", "q/q.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostIPC: true}\n"}, "a.yaml", "", 2, 3},
-		{"a kustomization that cannot be read", map[string]string{"kustomization.yaml": "kind: [\n", "a.yaml": windowsPod}, "a.yaml", "kustomization.yaml: not YAML", 0, 2},
+		{"patches of a kustomization",
+			map[string]string{
+				"kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\npatches:\n- path: p.yaml\npatchesStrategicMerge:\n- q/q.yaml\n- |\n  kind: Pod\n",
+				"a.yaml":             windowsPod, "p.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n",
+				"q/q.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostIPC: true}\n"}, "a.yaml", "", 2, 3},
+		{"a kustomization that cannot be read", map[string]string{"kustomization.yaml": "kind: [\n", "a.yaml": windowsPod}, "a.yaml",
+			"kustomization.yaml: not YAML", 0, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			doc := checkFolder(t, c.files)

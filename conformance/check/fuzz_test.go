@@ -74,7 +74,8 @@ func FuzzRun(f *testing.F) {
 // FuzzSuppressions: comments and patterns of any kind are read or refused, and never more is
 // suppressed than one line, one object or one file.
 func FuzzSuppressions(f *testing.F) {
-	for _, s := range []string{"a: b # winlab:ignore claim why", "# winlab:ignore-file x\n", "REM winlab:ignore", "**/[a", ":: winlab:ignore-file a: b;\r\n\r\n# c"} {
+	for _, s := range []string{"a: b # winlab:ignore claim why", "# winlab:ignore-file x\n", "REM winlab:ignore", "**/[a",
+		":: winlab:ignore-file a: b;\r\n\r\n# c"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

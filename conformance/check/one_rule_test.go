@@ -27,7 +27,8 @@ func TestOneRuleForOneThing(t *testing.T) {
 	}
 	windows := []claims.Target{{Build: "10.0.25398"}, {Build: "10.0.29999.1"}, {Build: "10.0.14393"}, {Build: "10.0.19045.99999"}}
 	for _, r := range claims.Releases() {
-		windows = append(windows, claims.Target{Release: r.Name}, claims.Target{Release: r.Name, Build: r.Build + ".1"}, claims.Target{Release: r.Name, Build: r.Build + ".99999"})
+		windows = append(windows, claims.Target{Release: r.Name}, claims.Target{Release: r.Name, Build: r.Build + ".1"},
+			claims.Target{Release: r.Name, Build: r.Build + ".99999"})
 	}
 	type thing struct{ claim, on, pods, field, when, unless, test, with string }
 	alike := map[thing][]*rule{}
@@ -41,8 +42,10 @@ func TestOneRuleForOneThing(t *testing.T) {
 	for _, minor := range minors {
 		for _, w := range windows {
 			for _, network := range []string{"l2bridge", "overlay"} {
-				for _, runtime := range []claims.Target{{Proxy: "kernelspace", Runtime: "docker"}, {Proxy: "kernelspace-dsr", Runtime: "containerd"}, {Proxy: "kernelspace", Runtime: "containerd", RuntimeVersion: "9.9"}} {
-					settings = append(settings, claims.Target{Kubernetes: minor, Release: w.Release, Build: w.Build, Network: network, Proxy: runtime.Proxy, Runtime: runtime.Runtime, RuntimeVersion: runtime.RuntimeVersion})
+				for _, runtime := range []claims.Target{{Proxy: "kernelspace", Runtime: "docker"}, {Proxy: "kernelspace-dsr", Runtime: "containerd"},
+					{Proxy: "kernelspace", Runtime: "containerd", RuntimeVersion: "9.9"}} {
+					settings = append(settings, claims.Target{Kubernetes: minor, Release: w.Release, Build: w.Build, Network: network,
+						Proxy: runtime.Proxy, Runtime: runtime.Runtime, RuntimeVersion: runtime.RuntimeVersion})
 				}
 			}
 		}

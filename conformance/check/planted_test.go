@@ -53,7 +53,10 @@ func TestPlanted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := Input{name: "planted.yaml", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(p.Manifest)), nil }}
+		in := Input{name: "planted.yaml", listed: true, open: func() (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(p.Manifest)),
+				nil
+		}}
 		doc, err := Run(context.Background(), []Input{in}, Options{Targets: targets, Assumed: assumed, NetworkGiven: p.Network != "", Ledger: l})
 		if err != nil {
 			t.Fatal(err)

@@ -36,16 +36,20 @@ func TestReadAgain(t *testing.T) {
 			[]string{"error flags-over-versions"}},
 		{"--cni-cache-dir went with the dockershim", "kubelet.cmd",
 			kubelet + `--cni-cache-dir=c:\k\cache`, containerd36, []string{"error flags-over-versions"}},
-		{"DSR on 2019 in 1.20", "proxy.cmd", proxy + `--enable-dsr=true --feature-gates=WinDSR=true`, docker20, []string{"warning dsr-requirements"}},
-		{"DSR on 2022 in 1.36", "proxy.cmd", proxy + `--enable-dsr=true`, containerd36, nil},
-		{"DSR in a configuration file", "proxy.yaml", "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: kernelspace\n" +
-			"hostnameOverride: win1\nfeatureGates: {WinDSR: true}\nwinkernel: {networkName: cbr0, enableDSR: true}\n", docker20,
+		{"DSR on 2019 in 1.20", "proxy.cmd", proxy + `--enable-dsr=true --feature-gates=WinDSR=true`, docker20,
 			[]string{"warning dsr-requirements"}},
-		{"a handler of containerd with Docker", "class.yaml", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: w}\nhandler: runhcs-wcow-process\n" +
-			"scheduling: {nodeSelector: {kubernetes.io/os: windows}}\n", docker20, []string{"error runtimeclass-handler"}},
-		{"a HostProcess pod may have the network of the node", "pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  nodeSelector: {kubernetes.io/os: windows}\n" +
-			"  hostNetwork: true\n  securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\\SYSTEM'}}\n" +
-			"  containers: [{name: a, image: example.com/a, resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", containerd36, nil},
+		{"DSR on 2022 in 1.36", "proxy.cmd", proxy + `--enable-dsr=true`, containerd36, nil},
+		{"DSR in a configuration file", "proxy.yaml",
+			"apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: kernelspace\n" +
+				"hostnameOverride: win1\nfeatureGates: {WinDSR: true}\nwinkernel: {networkName: cbr0, enableDSR: true}\n", docker20,
+			[]string{"warning dsr-requirements"}},
+		{"a handler of containerd with Docker", "class.yaml",
+			"apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: w}\nhandler: runhcs-wcow-process\n" +
+				"scheduling: {nodeSelector: {kubernetes.io/os: windows}}\n", docker20, []string{"error runtimeclass-handler"}},
+		{"a HostProcess pod may have the network of the node", "pod.yaml",
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  nodeSelector: {kubernetes.io/os: windows}\n" +
+				"  hostNetwork: true\n  securityContext: {windowsOptions: {hostProcess: true, runAsUserName: 'NT AUTHORITY\\SYSTEM'}}\n" +
+				"  containers: [{name: a, image: example.com/a, resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", containerd36, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := Input{name: c.file, listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c.text)), nil }}

@@ -73,7 +73,8 @@ func compile(l *claims.Ledger) ([]*rule, error) {
 
 func newRule(c *claims.Claim, k *claims.Check) (*rule, error) {
 	r := &rule{claim: c, check: k, Rule: k.Rule}
-	r.fixed = !slices.ContainsFunc([]string{"{kubernetes}", "{windows}", "{build}"}, func(of string) bool { return strings.Contains(r.Says+r.Write, of) })
+	r.fixed = !slices.ContainsFunc([]string{"{kubernetes}", "{windows}", "{build}"},
+		func(of string) bool { return strings.Contains(r.Says+r.Write, of) })
 	var err error
 	if r.cond, err = claims.ParseCondition(r.When); err != nil {
 		return nil, err

@@ -66,7 +66,8 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed, CarriedOver: claims.CarriedOver(o.Targets), Findings: []findings.Finding{}, Passed: map[string]int{}}
+	doc := &findings.Document{Schema: findings.Schema, Tool: o.Tool, Command: o.Command, Assumed: o.Assumed,
+		CarriedOver: claims.CarriedOver(o.Targets), Findings: []findings.Finding{}, Passed: map[string]int{}}
 	all, ignores := collect(doc, inputs, reads)
 	manifest.Decide(all, manifest.Options{OS: o.OS}) // RuntimeClasses may be in other files
 	all = append(all, componentsIn(all)...)
@@ -76,7 +77,8 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	for _, s := range o.Ignore {
 		ignores = append(ignores, &s)
 	}
-	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*groupedFinding{}, answers: map[asked]*answer{}, memo: map[any]any{}, buildAssumed: slices.Contains(o.Assumed, "--windows")}
+	e := &evaluation{rules: rules, all: all, targets: o.Targets, seen: map[key]*groupedFinding{}, answers: map[asked]*answer{},
+		memo: map[any]any{}, buildAssumed: slices.Contains(o.Assumed, "--windows")}
 	if !o.NetworkGiven {
 		e.networks = networksOf(all)
 	}
@@ -91,7 +93,8 @@ func run(ctx context.Context, inputs []Input, rules []*rule, o Options) (*findin
 	}
 	doc.Findings = append(doc.Findings, e.findings()...)
 	if n := manifest.ImagesOfSomeBuild(all); e.buildAssumed && n > 0 {
-		doc.NotExamined = append(doc.NotExamined, fmt.Sprintf("whether %d images that name a build of Windows fit the nodes: the nodes' Windows is unknown; name it with --windows", n))
+		doc.NotExamined = append(doc.NotExamined,
+			fmt.Sprintf("whether %d images that name a build of Windows fit the nodes: the nodes' Windows is unknown; name it with --windows", n))
 	}
 	suppress(doc, ignores)
 	return doc, nil
@@ -350,8 +353,9 @@ func (e *evaluation) add(index int, t claims.Target, r *rule, s *subject.Subject
 		old.holds(index)
 		return old
 	}
-	f := findings.Finding{Field: h.Field, Level: findings.Level(r.Level), Claim: r.claim.ID, ClaimTitle: r.claim.Title, Effect: r.Effect, EffectWords: claims.Effects[r.Effect],
-		Message: message, Write: replacement}
+	f := findings.Finding{Field: h.Field, Level: findings.Level(r.Level), Claim: r.claim.ID, ClaimTitle: r.claim.Title, Effect: r.Effect,
+		EffectWords: claims.Effects[r.Effect],
+		Message:     message, Write: replacement}
 	if s != nil {
 		f.File, f.Subject = s.File, s.Name
 	}

@@ -113,21 +113,27 @@ func TestRun(t *testing.T) {
 		want               string
 	}{
 		{"a field", windows + "  hostNetwork: true\n", "", []claims.Target{k20}, "6:16 error host-network: Pod p asks for spec.hostNetwork\n"},
-		{"words that YAML 1.1 takes for true", windows + "  hostNetwork: yes\n", "", []claims.Target{k20}, "6:16 error host-network: Pod p asks for spec.hostNetwork\n"},
+		{"words that YAML 1.1 takes for true", windows + "  hostNetwork: yes\n", "", []claims.Target{k20},
+			"6:16 error host-network: Pod p asks for spec.hostNetwork\n"},
 		{"another version says it otherwise", windows + "  hostNetwork: true\n", "", []claims.Target{k26}, "6:16 warning host-network: later\n"},
 		{"several settings", windows + "  hostNetwork: true\n", "", []claims.Target{k20, k26, k27},
 			"6:16 error host-network: Pod p asks for spec.hostNetwork [Kubernetes 1.20]\n6:16 warning host-network: later [Kubernetes 1.26, 1.27]\n"},
 		{"Linux pods are left alone", strings.Replace(windows, "windows", "linux", 1) + "  hostNetwork: true\n", "", []claims.Target{k20}, ""},
-		{"undecided", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true, containers: [{name: a}]}\n", "", []claims.Target{k20}, "4:7 warning selector: no selector\n"},
-		{"told that it is Linux", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n", "linux", []claims.Target{k20}, ""},
-		{"told that it is Windows", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n", "windows", []claims.Target{k20}, "4:21 error host-network: Pod p asks for spec.hostNetwork\n"},
+		{"undecided", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true, containers: [{name: a}]}\n", "",
+			[]claims.Target{k20}, "4:7 warning selector: no selector\n"},
+		{"told that it is Linux", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n", "linux", []claims.Target{k20},
+			""},
+		{"told that it is Windows", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true}\n", "windows",
+			[]claims.Target{k20}, "4:21 error host-network: Pod p asks for spec.hostNetwork\n"},
 		{"every container, and an unless that holds for one of them", windows + `  initContainers:
   - {name: i, securityContext: {privileged: true}}
   containers:
   - {name: a, securityContext: {privileged: true}, workingDir: ok}
   - {name: b, securityContext: {privileged: true}}
 `, "", []claims.Target{k20}, "7:45 error privileged: i is privileged\n10:45 error privileged: b is privileged\n"},
-		{"what is not there, and quantities", windows + "  containers:\n  - {name: a, resources: {limits: {memory: 99M}}}\n  - {name: b}\n  - {name: c, resources: {limits: {memory: 1Gi}}}\n", "", []claims.Target{w2019},
+		{"what is not there, and quantities", windows +
+			"  containers:\n  - {name: a, resources: {limits: {memory: 99M}}}\n  - {name: b}\n  - {name: c, resources: {limits: {memory: 1Gi}}}\n",
+			"", []claims.Target{w2019},
 			"7:44 info no-limit: a has 99M\n8:5 info no-limit: b has no limit\n"},
 		{"a template inside a CronJob", `apiVersion: batch/v1
 kind: CronJob
@@ -140,7 +146,8 @@ spec:
           os: {name: windows}
           hostNetwork: true
 `, "", []claims.Target{k20}, "10:24 error host-network: CronJob c asks for spec.hostNetwork\n"},
-		{"a list", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(windows), "\n", "\n  ") + "\n    hostNetwork: true\n", "", []claims.Target{k20}, "9:18 error host-network: Pod p asks for spec.hostNetwork\n"},
+		{"a list", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(windows), "\n", "\n  ") +
+			"\n    hostNetwork: true\n", "", []claims.Target{k20}, "9:18 error host-network: Pod p asks for spec.hostNetwork\n"},
 		{"a RuntimeClass that comes later says the system", `apiVersion: v1
 kind: Pod
 metadata: {name: p}
@@ -152,10 +159,14 @@ metadata: {name: w}
 handler: docker
 scheduling: {nodeSelector: {kubernetes.io/os: windows}}
 `, "", []claims.Target{k20}, "4:42 error host-network: Pod p asks for spec.hostNetwork\n"},
-		{"a component in a Windows pod", windows + "  containers:\n  - name: proxy\n    command: [kube-proxy.exe]\n    args: [--v=4, --proxy-mode=iptables]\n", "", []claims.Target{k20}, "9:19 error flag: --proxy-mode is iptables\n"},
-		{"a component in a Linux pod", strings.Replace(windows, "windows", "linux", 1) + "  containers:\n  - {name: proxy, command: [kube-proxy, --proxy-mode=iptables]}\n", "", []claims.Target{k20}, ""},
+		{"a component in a Windows pod", windows +
+			"  containers:\n  - name: proxy\n    command: [kube-proxy.exe]\n    args: [--v=4, --proxy-mode=iptables]\n", "", []claims.Target{k20},
+			"9:19 error flag: --proxy-mode is iptables\n"},
+		{"a component in a Linux pod", strings.Replace(windows, "windows", "linux", 1) +
+			"  containers:\n  - {name: proxy, command: [kube-proxy, --proxy-mode=iptables]}\n", "", []claims.Target{k20}, ""},
 		{"the setting itself", windows, "", []claims.Target{old}, "0:0 error setting: 1.14 is not for Windows Server, version 1803\n"},
-		{"mistakes do not stop the rest", "a: [\n---\n" + windows + "  hostNetwork: true\n  hostNetwrok: 1\n---\napiVersion: v1\nkind: Pod\nspec: {containers: 3}\n", "", []claims.Target{k20},
+		{"mistakes do not stop the rest", "a: [\n---\n" + windows +
+			"  hostNetwork: true\n  hostNetwrok: 1\n---\napiVersion: v1\nkind: Pod\nspec: {containers: 3}\n", "", []claims.Target{k20},
 			"8:16 error host-network: Pod p asks for spec.hostNetwork\n1:1 mistake: not YAML: did not find expected node content\n9:3 mistake: Pod p: the API has no field spec.hostNetwrok here; the API server drops it or refuses the object\n13:20 mistake: Pod: spec.containers is a number, and the API wants a list\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -193,7 +204,8 @@ func TestMerge(t *testing.T) {
 }
 
 func TestSeveral(t *testing.T) {
-	for want, list := range map[string][]string{"a": {"a"}, "a and b": {"a", "b"}, "a, b, c and d": {"a", "b", "c", "d"}, "a, b, c and 2 more": {"a", "b", "c", "d", "e"}} {
+	for want, list := range map[string][]string{"a": {"a"}, "a and b": {"a", "b"}, "a, b, c and d": {"a", "b", "c", "d"},
+		"a, b, c and 2 more": {"a", "b", "c", "d", "e"}} {
 		if got := several(list); got != want {
 			t.Errorf("%v: %s", list, got)
 		}
@@ -241,7 +253,8 @@ func TestWords(t *testing.T) {
 		"Kubernetes 1.18, 1.21, Windows Server 2019": pick(func(t claims.Target) bool {
 			return t.Release == "2019" && (t.Kubernetes == "1.18" || t.Kubernetes == "1.21")
 		}),
-		"Kubernetes 1.18, 1.19, Windows Server 2019 (10.0.17763); Kubernetes 1.21, Windows Server, version 2004 (10.0.19041)": pick(func(t claims.Target) bool {
+		"Kubernetes 1.18, 1.19, Windows Server 2019 (10.0.17763); Kubernetes 1.21, Windows Server, version 2004 (10.0.19041)": pick(func(
+			t claims.Target) bool {
 			return t.Release == "2019" && t.Kubernetes < "1.20" || t.Release == "2004" && t.Kubernetes == "1.21"
 		}),
 	} {
@@ -269,7 +282,8 @@ func TestTheNetworkOfTheFiles(t *testing.T) {
 		{[]Input{overlay}, true, "Kubernetes 1.20, l2bridge", []string{"--network"}},
 		{[]Input{overlay, bridge}, false, "Kubernetes 1.20, l2bridge", []string{"--network"}},
 	} {
-		doc, err := Run(context.Background(), c.inputs, Options{Targets: []claims.Target{{Kubernetes: "1.20", Network: "l2bridge"}}, Assumed: []string{"--network"}, NetworkGiven: c.given})
+		doc, err := Run(context.Background(), c.inputs, Options{Targets: []claims.Target{{Kubernetes: "1.20", Network: "l2bridge"}},
+			Assumed: []string{"--network"}, NetworkGiven: c.given})
 		if err != nil {
 			t.Fatal(err)
 		}

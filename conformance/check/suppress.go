@@ -43,7 +43,8 @@ func ParseSuppression(s string) (Suppression, error) {
 	claim, reason, _ := strings.Cut(s, "=")
 	claim, reason = strings.TrimSpace(claim), strings.TrimSpace(reason)
 	if claim == "" || reason == "" {
-		return Suppression{}, fmt.Errorf("%q has no reason; write the claim and why its findings stay, for example storage-no-subpath=\"one mount only\"", s)
+		return Suppression{},
+			fmt.Errorf("%q has no reason; write the claim and why its findings stay, for example storage-no-subpath=\"one mount only\"", s)
 	}
 	return Suppression{Claim: claim, Reason: reason, by: "flag", at: "--ignore " + claim}, nil
 }
@@ -70,7 +71,8 @@ func inComments(file string, first int, text []byte) (found []*Suppression, mist
 		}
 		wholeFile, claim, reason := part(1) != "", strings.TrimSuffix(part(2), ":"), part(3)
 		if claim == "" || reason == "" {
-			mistakes = append(mistakes, strict.Mistake{File: file, Line: first + i, Column: m[0] + 1, Message: "winlab:ignore has no reason; write the claim and why its finding stays: # winlab:ignore storage-no-subpath one mount only"})
+			mistakes = append(mistakes, strict.Mistake{File: file, Line: first + i, Column: m[0] + 1,
+				Message: "winlab:ignore has no reason; write the claim and why its finding stays: # winlab:ignore storage-no-subpath one mount only"})
 			continue
 		}
 		s := &Suppression{Claim: claim, Reason: reason, by: "comment", at: fmt.Sprintf("%s:%d", file, first+i), file: file, line: first + i}
@@ -107,7 +109,8 @@ func inAnnotations(all []*subject.Subject) (found []*Suppression, mistakes stric
 			i := strings.IndexAny(one, ":=")
 			if i < 0 || strings.TrimSpace(one[i+1:]) == "" {
 				mistakes = append(mistakes, strict.Mistake{File: s.File, Line: n.Line, Column: n.Column,
-					Message: fmt.Sprintf("%s: %q has no reason; write \"claim: why its findings stay\", several with semicolons", IgnoreAnnotation, strings.TrimSpace(one))})
+					Message: fmt.Sprintf("%s: %q has no reason; write \"claim: why its findings stay\", several with semicolons", IgnoreAnnotation,
+						strings.TrimSpace(one))})
 				continue
 			}
 			found = append(found, &Suppression{Claim: strings.TrimSpace(one[:i]), Reason: strings.TrimSpace(one[i+1:]),

@@ -19,7 +19,8 @@ func checked(t *testing.T, o Options, texts ...string) *findings.Document {
 	t.Helper()
 	var inputs []Input
 	for i, text := range texts {
-		inputs = append(inputs, Input{name: fmt.Sprintf("f%d.yaml", i), listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }})
+		inputs = append(inputs, Input{name: fmt.Sprintf("f%d.yaml", i), listed: true,
+			open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }})
 	}
 	if o.Targets == nil {
 		o.Targets = []claims.Target{{Kubernetes: "1.36", Release: "2022", Network: "l2bridge", Proxy: "kernelspace", Runtime: "containerd"}}
@@ -62,14 +63,21 @@ func TestSuppressions(t *testing.T) {
 		mistake                        string
 	}{
 		{name: "nothing", left: plain},
-		{name: "at the line", network: " # winlab:ignore host-network-unavailable our runtime has it", left: plain[1:], by: "comment", at: "f0.yaml:7"},
-		{name: "above the line", network: "\n  # winlab:ignore field-host-pid nobody reads it\n  # for now", left: plain[:1], by: "comment", at: "f0.yaml:8"},
+		{name: "at the line", network: " # winlab:ignore host-network-unavailable our runtime has it", left: plain[1:], by: "comment",
+			at: "f0.yaml:7"},
+		{name: "above the line", network: "\n  # winlab:ignore field-host-pid nobody reads it\n  # for now", left: plain[:1], by: "comment",
+			at: "f0.yaml:8"},
 		{name: "another claim", network: " # winlab:ignore field-host-pid it is below", left: plain, needless: 1},
-		{name: "the whole file", pid: "\n# winlab:ignore-file host-network-unavailable tests only", left: plain[1:], by: "comment", at: "f0.yaml:9"},
-		{name: "annotation", annotation: "\n  annotations: {winlab.dev/ignore: 'host-network-unavailable: our runtime has it; field-host-pid: nobody reads it'}", by: "annotation", at: "f0.yaml:5"},
+		{name: "the whole file", pid: "\n# winlab:ignore-file host-network-unavailable tests only", left: plain[1:], by: "comment",
+			at: "f0.yaml:9"},
+		{name: "annotation",
+			annotation: "\n  annotations: {winlab.dev/ignore: 'host-network-unavailable: our runtime has it; field-host-pid: nobody reads it'}",
+			by:         "annotation", at: "f0.yaml:5"},
 		{name: "flag", flag: []string{"field-host-pid=nobody reads it"}, left: plain[:1], by: "flag", at: "--ignore field-host-pid"},
-		{name: "comment without a reason", network: " # winlab:ignore host-network-unavailable", left: plain, mistake: "winlab:ignore has no reason"},
-		{name: "annotation without a reason", annotation: "\n  annotations: {winlab.dev/ignore: field-host-pid}", left: plain, mistake: "has no reason"},
+		{name: "comment without a reason", network: " # winlab:ignore host-network-unavailable", left: plain,
+			mistake: "winlab:ignore has no reason"},
+		{name: "annotation without a reason", annotation: "\n  annotations: {winlab.dev/ignore: field-host-pid}", left: plain,
+			mistake: "has no reason"},
 		{name: "a word in a text", annotation: "\n  annotations: {note: 'see winlab:ignore field-host-pid'}", left: plain},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -104,7 +112,8 @@ func TestSuppressions(t *testing.T) {
 }
 
 func TestSuppressionInOneFileOnly(t *testing.T) {
-	doc := checked(t, Options{}, fmt.Sprintf(template, "", "", "\n# winlab:ignore-file field-host-pid nobody reads it"), fmt.Sprintf(template, "", "", ""))
+	doc := checked(t, Options{}, fmt.Sprintf(template, "", "", "\n# winlab:ignore-file field-host-pid nobody reads it"),
+		fmt.Sprintf(template, "", "", ""))
 	if got := len(doc.Findings); got != 3 {
 		t.Errorf("%d findings are left, and not the one of the first file and both of the second: %v", got, doc.Findings)
 	}
@@ -122,7 +131,8 @@ func TestParseSuppression(t *testing.T) {
 // kind is new, and what is no longer found is counted.
 func TestBaseline(t *testing.T) {
 	before := checked(t, Options{}, fmt.Sprintf(template, "", "", ""))
-	now := checked(t, Options{}, "# a new first line\n"+strings.Replace(fmt.Sprintf(template, "", "", ""), "  hostPID: true\n", "  shareProcessNamespace: true\n", 1))
+	now := checked(t, Options{}, "# a new first line\n"+strings.Replace(fmt.Sprintf(template, "", "", ""), "  hostPID: true\n",
+		"  shareProcessNamespace: true\n", 1))
 	Select(now, before, "default")
 	if got := claimsOf(now.Findings); !slices.Equal(got, []string{"field-share-process-namespace"}) {
 		t.Errorf("new are %v", got)

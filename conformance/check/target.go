@@ -77,7 +77,8 @@ func (c Choice) Targets(l *claims.Ledger) (targets []claims.Target, assumed []st
 		}
 	}
 	if len(targets) == 0 {
-		return nil, nil, fmt.Errorf("the documents do not list Kubernetes %s on Windows Server %s; leave one of them out, or name one of each", c.Kubernetes, c.Windows)
+		return nil, nil, fmt.Errorf("the documents do not list Kubernetes %s on Windows Server %s; leave one of them out, or name one of each",
+			c.Kubernetes, c.Windows)
 	}
 	for _, f := range []struct{ flag, value string }{
 		{"--kubernetes", c.Kubernetes}, {"--windows", c.Windows}, {"--network", c.Network}, {"--proxy", c.Proxy}, {"--runtime", c.Runtime},
@@ -199,14 +200,16 @@ func (c Choice) releases(l *claims.Ledger, minor string) ([]named, error) {
 			for _, r := range claims.Releases() {
 				known = append(known, r.Build)
 			}
-			return nil, fmt.Errorf("no document covers Windows %s: no release of Windows Server has that build; there are %s", s, strings.Join(slices.Compact(known), ", "))
+			return nil, fmt.Errorf("no document covers Windows %s: no release of Windows Server has that build; there are %s", s,
+				strings.Join(slices.Compact(known), ", "))
 		}
 		if !ok {
 			var names []string
 			for _, r := range claims.Releases() {
 				names = append(names, r.Name)
 			}
-			return nil, fmt.Errorf("no release of Windows Server is called %q here (a build such as 10.0.17763.1432 is accepted too)%s", s, strict.DidYouMean(s, names))
+			return nil, fmt.Errorf("no release of Windows Server is called %q here (a build such as 10.0.17763.1432 is accepted too)%s", s,
+				strict.DidYouMean(s, names))
 		}
 		n := named{release: r.Name}
 		if strings.Count(s, ".") == 3 {

@@ -182,5 +182,6 @@ func (n *linter) ruleValues(r *Rule, say func(string, ...any)) {
 	if len(alike) > 3 {
 		more = fmt.Sprintf(" and %d more", len(alike)-3)
 	}
-	say("no value in found or notFound tells %q from %s%s; write values of the field on both sides of each bound", c, strings.Join(alike[:min(3, len(alike))], ", "), more)
+	say("no value in found or notFound tells %q from %s%s; write values of the field on both sides of each bound", c,
+		strings.Join(alike[:min(3, len(alike))], ", "), more)
 }

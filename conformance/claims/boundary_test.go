@@ -30,7 +30,8 @@ func TestValuesTellTheConditionFromItsNeighbours(t *testing.T) {
 	} {
 		var said []string
 		n := &linter{}
-		n.ruleValues(&Rule{Field: "--x", When: c.when, Found: c.found, NotFound: c.notFound}, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+		n.ruleValues(&Rule{Field: "--x", When: c.when, Found: c.found, NotFound: c.notFound},
+			func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
 		got := strings.Join(said, "; ")
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s with %v and %v: %q, want %q", c.when, c.found, c.notFound, got, c.want)

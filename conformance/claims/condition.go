@@ -26,7 +26,8 @@ type Condition struct {
 //	in X, Y    not in X, Y        the same with several
 //	matches RE, not matches RE    the same with a regular expression of Go
 //	below N, above N              it is a number or quantity (500m, 2Gi) below or above N
-var conditionOps = []string{"set", "unset", "empty", "not empty", "is", "is not", "in", "not in", "matches", "not matches", "below", "above"}
+var conditionOps = []string{"set", "unset", "empty", "not empty", "is", "is not", "in", "not in", "matches", "not matches", "below",
+	"above"}
 
 // ParseCondition reads a condition; "" is "set". Values may be quoted.
 func ParseCondition(s string) (Condition, error) {

@@ -49,9 +49,10 @@ func TestDocumentedExample(t *testing.T) {
 			continue
 		}
 		real := loadLedger(t).Claim(c.ID)
-		if real == nil || real.Text != c.Text || len(real.Checks) != len(c.Checks) || !slices.EqualFunc(real.Support, c.Support, func(a, b Support) bool {
-			return a.Kubernetes == b.Kubernetes && a.Status == b.Status
-		}) {
+		if real == nil || real.Text != c.Text || len(real.Checks) != len(c.Checks) ||
+			!slices.EqualFunc(real.Support, c.Support, func(a, b Support) bool {
+				return a.Kubernetes == b.Kubernetes && a.Status == b.Status
+			}) {
 			t.Errorf("the example %s is not the claim in the ledger; update docs/claims.md", c.ID)
 		}
 	}

@@ -30,8 +30,9 @@ func (c *Claim) History() []result.Status {
 
 // Scope is the set of settings as results have it.
 func (w Where) Scope() *result.Scope {
-	return &result.Scope{Kubernetes: w.Kubernetes, Open: w.open, Build: w.Build, Releases: w.Releases, Designs: w.Designs, Networks: w.Networks,
-		Plugins: w.Plugins, PluginVersion: w.PluginVersion, Proxies: w.Proxies, Runtimes: w.Runtimes, RuntimeVersion: w.RuntimeVersion}
+	return &result.Scope{Kubernetes: w.Kubernetes, Open: w.open, Build: w.Build, Releases: w.Releases, Designs: w.Designs,
+		Networks: w.Networks,
+		Plugins:  w.Plugins, PluginVersion: w.PluginVersion, Proxies: w.Proxies, Runtimes: w.Runtimes, RuntimeVersion: w.RuntimeVersion}
 }
 
 // asks are the claim's checks as results have them.

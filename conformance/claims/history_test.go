@@ -11,7 +11,8 @@ import (
 func TestHistoryInWords(t *testing.T) {
 	c := Claim{Support: []Support{
 		{Where: Where{Kubernetes: ">1.20"}, Status: "undocumented"},
-		{Where: Where{Kubernetes: ">=1.14 <=1.20", Networks: []string{"overlay"}, Build: ">=10.0.17763.379"}, Status: "alpha", Says: "with the update"},
+		{Where: Where{Kubernetes: ">=1.14 <=1.20", Networks: []string{"overlay"}, Build: ">=10.0.17763.379"}, Status: "alpha",
+			Says: "with the update"},
 		{Where: Where{Kubernetes: ">=1.14 <=1.20", Networks: []string{"l2bridge", "l2tunnel", "transparent"}}, Status: "stable"},
 		{Where: Where{Kubernetes: "1.5"}, Status: "unsupported"},
 		{Where: Where{Proxies: []string{"none"}, Plugins: []string{"flannel"}, PluginVersion: "<0.12.0"}, Status: "beta"},

@@ -264,7 +264,8 @@ func (n *linter) frameField(field, v string, say func(string, ...any)) {
 }
 
 // hnsQueries are the words of HNS.Query; POD is a pod's name.
-var hnsQueries = []string{"networks.type", "networks.count", "vswitch.type", "endpoints.count", "endpoint(POD).policies", "loadBalancers.count"}
+var hnsQueries = []string{"networks.type", "networks.count", "vswitch.type", "endpoints.count", "endpoint(POD).policies",
+	"loadBalancers.count"}
 
 var endpointQuery = lazyregexp.New(`^endpoint\(([^()]+)\)\.policies$`)
 

@@ -76,7 +76,8 @@ func (n *linter) setNames() {
 		}
 		seen[s.Name] = true
 		for _, g := range s.Designs {
-			if _, err := path.Match(g, ""); err != nil || !slices.ContainsFunc(n.Designs, func(d Design) bool { return matchAny([]string{g}, d.Name) }) {
+			if _, err := path.Match(g, ""); err != nil || !slices.ContainsFunc(n.Designs,
+				func(d Design) bool { return matchAny([]string{g}, d.Name) }) {
 				say("no design is called %q%s", g, strict.DidYouMean(g, n.known("", func(d Design) string { return d.Name })))
 			}
 		}

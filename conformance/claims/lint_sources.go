@@ -124,13 +124,17 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 		case !stated && len(all) > 0:
 			say(p.pos, "no source states it, they are %s; write undocumented, or cite one that does", certaintiesOf(c))
 		default:
-			say(p.pos, "no source speaks of Kubernetes %s; narrow the range, cite the edition, or write at a source in covers of which versions it speaks", out)
+			say(p.pos,
+				"no source speaks of Kubernetes %s; narrow the range, cite the edition, or write at a source in covers of which versions it speaks",
+				out)
 		}
 	}
 	for i := range c.Checks {
 		k := &c.Checks[i]
-		if out := versionsNotCovered([]span{whole}, k.Where, n.ledger.names.through); out != "" && k.Basis == "stated" && k.Cluster == "" && k.Kubernetes != "" {
-			say(k.pos, "basis stated, and no source speaks of Kubernetes %s; narrow the range, cite the edition, write it in covers, or write implied", out)
+		if out := versionsNotCovered([]span{whole}, k.Where, n.ledger.names.through); out != "" && k.Basis == "stated" && k.Cluster == "" &&
+			k.Kubernetes != "" {
+			say(k.pos,
+				"basis stated, and no source speaks of Kubernetes %s; narrow the range, cite the edition, write it in covers, or write implied", out)
 		}
 		if k.Disputed == nil {
 			continue
@@ -143,7 +147,8 @@ func (n *linter) ranges(c *Claim, say func(pos, string, ...any)) {
 				continue
 			}
 			if out := versionsNotCovered(c.position(side.number, all), k.Where, n.ledger.names.through); out != "" {
-				say(k.pos, "disputed: %s is source %d (%s), and no source with its position speaks of Kubernetes %s", side.name, side.number, c.sources[side.number-1].Version, out)
+				say(k.pos, "disputed: %s is source %d (%s), and no source with its position speaks of Kubernetes %s", side.name, side.number,
+					c.sources[side.number-1].Version, out)
 			}
 		}
 	}

@@ -13,10 +13,11 @@ var placeholder = lazyregexp.New(`\{([A-Za-z][A-Za-z0-9-]*)\}`)
 // capital finds common words that begin a text in upper case. Messages begin
 // in lower case unless with a name (Windows, Kubernetes, HostProcess), and no
 // list of names would be complete, so this one is of words that are not names.
-var capital = lazyregexp.New(`^(An?|The|This|That|These|Those|It|Its|There|Nothing|No|None|Not|Nobody|One|Two|Some|Such|All|Any|Both|Each|Every|Only|More|Most|Other|` +
-	`If|In|On|Of|Off|At|By|For|From|To|Up|Under|With|Without|While|When|Where|Unless|Until|Since|Before|After|Because|Though|Here|Then|` +
-	`Add|Do|Give|Leave|Make|Name|Put|Remove|Run|Select|Set|Take|Use|Write|Install|Update|` +
-	`Pods?|Containers?|Nodes?|Images?|Labels?|Volumes?|Values?|Fields?)\b`)
+var capital = lazyregexp.New(
+	`^(An?|The|This|That|These|Those|It|Its|There|Nothing|No|None|Not|Nobody|One|Two|Some|Such|All|Any|Both|Each|Every|Only|More|Most|Other|` +
+		`If|In|On|Of|Off|At|By|For|From|To|Up|Under|With|Without|While|When|Where|Unless|Until|Since|Before|After|Because|Though|Here|Then|` +
+		`Add|Do|Give|Leave|Make|Name|Put|Remove|Run|Select|Set|Take|Use|Write|Install|Update|` +
+		`Pods?|Containers?|Nodes?|Images?|Labels?|Volumes?|Values?|Fields?)\b`)
 
 // rule checks a rule as far as the ledger knows; that its example is found and
 // its counterexample is not, conformance/check tries.

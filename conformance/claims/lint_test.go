@@ -71,7 +71,8 @@ func TestLintMistakes(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the file must decode so that the linter sees it:\n%v", err)
 	}
-	golden(t, file, l.Lint(LintOptions{Designs: Designs, Actors: Actors, Specs: []Spec{{Name: "exists", Claims: []string{"checks", "no-such-claim"}}, {Name: "other", Claims: []string{"rules"}}}}))
+	golden(t, file, l.Lint(LintOptions{Designs: Designs, Actors: Actors,
+		Specs: []Spec{{Name: "exists", Claims: []string{"checks", "no-such-claim"}}, {Name: "other", Claims: []string{"rules"}}}}))
 }
 
 // TestLintKnowsTheDesigns: the designs are a parameter, so a ledger that

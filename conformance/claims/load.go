@@ -206,7 +206,8 @@ func (l *Ledger) Results() []result.Claim {
 		for i := range f.Claims {
 			c := &f.Claims[i]
 			rows = append(rows, result.Claim{ID: c.ID, Area: f.Area, Title: c.Title, Text: c.Text, Sources: c.sources,
-				Disputed: c.Disputed(), Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble), History: c.History(), Asks: c.asks()})
+				Disputed: c.Disputed(), Unchecked: c.Unchecked, Needs: c.Needs, CheckedBy: c.CheckedBy(), Trouble: (*result.Trouble)(c.Trouble),
+				History: c.History(), Asks: c.asks()})
 		}
 	}
 	return rows
@@ -330,7 +331,8 @@ func (k Check) Kind() string {
 // kinds are those of [CheckKinds] that are set.
 func (k Check) kinds() []string {
 	var kinds []string
-	for i, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil, k.Resources != nil, k.Doctor != nil, k.Cluster != ""} {
+	for i, is := range []bool{k.Flow != nil, k.Resolve != nil, k.Wire != nil, k.HNS != nil, k.Rule != nil, k.Placement != nil,
+		k.Resources != nil, k.Doctor != nil, k.Cluster != ""} {
 		if is {
 			kinds = append(kinds, CheckKinds[i])
 		}

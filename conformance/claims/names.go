@@ -176,7 +176,8 @@ func (n *names) resolve(f *File) Mistakes {
 		for _, cite := range c.Sources {
 			s, end, wrong := n.place(cite)
 			if wrong != "" {
-				found = append(found, Mistake{File: f.name, Line: cite.pos.line, Column: cite.pos.column, Message: fmt.Sprintf("claim %s: %s", c.ID, wrong)})
+				found = append(found, Mistake{File: f.name, Line: cite.pos.line, Column: cite.pos.column,
+					Message: fmt.Sprintf("claim %s: %s", c.ID, wrong)})
 			}
 			c.sources = append(c.sources, s)
 			if minorOf(end) > minorOf(through) {
@@ -207,7 +208,8 @@ func (n *names) place(c citation) (s result.Source, through, wrong string) {
 	if c.Version != "" || c.From != "" {
 		d.Version, d.From = c.Version, c.From
 	}
-	s = result.Source{Doc: d.Doc, Section: c.Section, Version: d.Version, URL: d.URL + c.At, Says: c.Says, Certainty: c.Certainty, Edit: c.Edit}
+	s = result.Source{Doc: d.Doc, Section: c.Section, Version: d.Version, URL: d.URL + c.At, Says: c.Says, Certainty: c.Certainty,
+		Edit: c.Edit}
 	if d.From != "" {
 		through = cmp.Or(d.DocumentedThrough, n.through)
 		s.Version = d.From

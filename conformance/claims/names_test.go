@@ -89,7 +89,8 @@ func TestNamesAreReplaced(t *testing.T) {
 		got  Where
 		want Where
 	}{
-		{"the newest of the sources", open.Support[0].Where, Where{Kubernetes: "1.5 || >=1.14 <=1.36", Designs: []string{"l2bridge-*", "l2tunnel-azure-cni", "overlay-*"}}},
+		{"the newest of the sources", open.Support[0].Where, Where{Kubernetes: "1.5 || >=1.14 <=1.36",
+			Designs: []string{"l2bridge-*", "l2tunnel-azure-cni", "overlay-*"}}},
 		{"a source that was not read so far", l.Claim("behind").Support[0].Where, Where{Kubernetes: ">1.20 <=1.35"}},
 		{"a range with an end", l.Claim("silent").Support[0].Where, Where{Kubernetes: ">=1.14 <=1.20"}},
 		{"closed sources only", l.Claim("silent").Support[1].Where, Where{Kubernetes: ">1.20 <=1.36"}},
@@ -131,7 +132,8 @@ claims:
 		t.Fatal(err)
 	}
 	c := l.Claim("one")
-	for kubernetes, want := range map[string][]bool{"1.22": {true, true, true, true}, "1.35": {true, true, true, true}, "1.36": {false, false}, "1.21": nil} {
+	for kubernetes, want := range map[string][]bool{"1.22": {true, true, true, true}, "1.35": {true, true, true, true}, "1.36": {false, false},
+		"1.21": nil} {
 		var asks []bool
 		checks := c.ChecksAt(setting(t, "overlay-win-overlay", kubernetes, "10.0.20348.2031"))
 		for _, k := range checks {
@@ -164,7 +166,8 @@ claims:
 // TestNamesWithoutDeclarations: a ledger that declares no names has those of the
 // program, and is not asked to use them.
 func TestNamesWithoutDeclarations(t *testing.T) {
-	l, err := ledgerOf(t, "", "", strings.NewReplacer("guide-1.14", "intro-1.14", "behind", "networking", "pages", "containers", "bridges", "hns").Replace(testArea))
+	l, err := ledgerOf(t, "", "", strings.NewReplacer("guide-1.14", "intro-1.14", "behind", "networking", "pages", "containers", "bridges",
+		"hns").Replace(testArea))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,10 +229,13 @@ func TestMistakesInNames(t *testing.T) {
 		{"a set of an unknown design", "", edit(testDesigns, "l2tunnel-azure-cni", "l2tunel-azure-cni"), "",
 			`designs.yaml:2:5: set bridges: no design is called "l2tunel-azure-cni"; did you mean "l2tunnel-azure-cni"?`},
 		{"an empty set", "", "sets: [{name: bridges, designs: []}]\n", "", "designs.yaml:1:8: set bridges: it has no designs"},
-		{"a malformed set", "", testDesigns + "  - {name: Bridges!, designs: [ovs-l3]}\n", "", `designs.yaml:3:5: name "Bridges!": write lower case letters, digits, dots and dashes`},
-		{"an edition that is cited twice in place", "", "", edit(testArea, `<=1.20"}]`, `<=1.20"}, {doc: A thread, version: "2020", url: "https://example.org/thread#2"}]`),
+		{"a malformed set", "", testDesigns + "  - {name: Bridges!, designs: [ovs-l3]}\n", "",
+			`designs.yaml:3:5: name "Bridges!": write lower case letters, digits, dots and dashes`},
+		{"an edition that is cited twice in place", "", "", edit(testArea, `<=1.20"}]`,
+			`<=1.20"}, {doc: A thread, version: "2020", url: "https://example.org/thread#2"}]`),
 			`area.yaml:26:62: claim silent: claim open cites this edition of "A thread", too; declare it in sources.yaml`},
-		{"a field that is not there", "", "sets: [{name: bridges, design: []}]\n", "", `designs.yaml:1:24: an entry of sets has no field "design"`},
+		{"a field that is not there", "", "sets: [{name: bridges, design: []}]\n", "",
+			`designs.yaml:1:24: an entry of sets has no field "design"`},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()

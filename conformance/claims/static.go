@@ -60,7 +60,8 @@ var Subjects = []string{
 	// A node's configuration: files and command lines. "service-manager" are
 	// nssm and sc lines, "kubelet-config" and "kube-proxy-config" the
 	// components' configuration files.
-	"cni", "net-conf", "subnet-env", "antrea-agent", "kubelet", "kubelet-config", "kube-proxy", "kube-proxy-config", "flanneld", "service-manager",
+	"cni", "net-conf", "subnet-env", "antrea-agent", "kubelet", "kubelet-config", "kube-proxy", "kube-proxy-config", "flanneld",
+	"service-manager",
 	// The setting that was asked for.
 	"setting",
 }

@@ -53,12 +53,14 @@ func TestSystemsLead(t *testing.T) {
 	l := loadLedger(t)
 	old := systemData
 	t.Cleanup(func() { systemData = old })
-	systemData = []byte("- {number: 1, id: a, group: g, title: t, text: x, claims: [\"flow-*\", flow-udp, \"area:icmp\"]}\n- {number: 2, id: b, group: g, title: t, text: x, claims: [no-such-*], designs: [overlay-*, moon]}\n")
+	systemData = []byte(
+		"- {number: 1, id: a, group: g, title: t, text: x, claims: [\"flow-*\", flow-udp, \"area:icmp\"]}\n- {number: 2, id: b, group: g, title: t, text: x, claims: [no-such-*], designs: [overlay-*, moon]}\n")
 	systems, err := l.Systems()
 	if err == nil || !strings.Contains(err.Error(), `system b: no claim or area is called "no-such-*"`) {
 		t.Fatalf("the error is %v", err)
 	}
-	if !strings.Contains(err.Error(), `system b: no design is called "moon"`) || !slices.Equal(systems[1].Designs, []string{"overlay-win-overlay", "overlay-flannel-vxlan"}) {
+	if !strings.Contains(err.Error(), `system b: no design is called "moon"`) ||
+		!slices.Equal(systems[1].Designs, []string{"overlay-win-overlay", "overlay-flannel-vxlan"}) {
 		t.Errorf("designs %v, error %v", systems[1].Designs, err)
 	}
 	n := 0
@@ -67,7 +69,8 @@ func TestSystemsLead(t *testing.T) {
 			n++
 		}
 	}
-	if n != 1 || !slices.Contains(systems[0].Claims, "flow-container-localhost") || !slices.Contains(systems[0].Claims, "icmp-test-with-curl") {
+	if n != 1 || !slices.Contains(systems[0].Claims, "flow-container-localhost") ||
+		!slices.Contains(systems[0].Claims, "icmp-test-with-curl") {
 		t.Errorf("flow-udp is there %d times among %d claims", n, len(systems[0].Claims))
 	}
 }

@@ -78,13 +78,19 @@ func (t Target) ofNoRelease() bool {
 func CarriedOver(targets []Target) string {
 	var parts []string
 	if i := slices.IndexFunc(targets, Target.ofNoRelease); i >= 0 {
-		parts = append(parts, fmt.Sprintf("no document covers Windows %s: no release of Windows Server has this build, and rules for a release do not apply to it", targets[i].Build))
+		parts = append(parts,
+			fmt.Sprintf("no document covers Windows %s: no release of Windows Server has this build, and rules for a release do not apply to it",
+				targets[i].Build))
 	}
 	if i := slices.IndexFunc(targets, func(t Target) bool { return t.newerRevision() != "" }); i >= 0 {
-		parts = append(parts, fmt.Sprintf("no source names Windows %s: the newest revision of this build that one names is %s, and what holds from that one on is taken to hold", targets[i].Build, targets[i].newerRevision()))
+		parts = append(parts,
+			fmt.Sprintf(
+				"no source names Windows %s: the newest revision of this build that one names is %s, and what holds from that one on is taken to hold",
+				targets[i].Build, targets[i].newerRevision()))
 	}
 	if i := slices.IndexFunc(targets, Target.AfterDocuments); i >= 0 {
-		parts = append(parts, fmt.Sprintf("the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too", Newest(), targets[i].Kubernetes))
+		parts = append(parts, fmt.Sprintf("the documents were read up to Kubernetes %s: what they say is taken to hold in %s, too", Newest(),
+			targets[i].Kubernetes))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -155,7 +161,8 @@ func (t Target) String() string {
 	} else if t.Build != "" {
 		parts = append(parts, "Windows "+t.Build)
 	}
-	for _, s := range []string{t.Network, strings.TrimSpace(t.Plugin + " " + t.PluginVersion), t.Proxy, strings.TrimSpace(t.Runtime + " " + t.RuntimeVersion)} {
+	for _, s := range []string{t.Network, strings.TrimSpace(t.Plugin + " " + t.PluginVersion), t.Proxy,
+		strings.TrimSpace(t.Runtime + " " + t.RuntimeVersion)} {
 		if s != "" {
 			parts = append(parts, s)
 		}
@@ -185,13 +192,15 @@ func ParseTargets(text string) ([]Target, error) {
 
 func parseTarget(text string) (Target, error) {
 	var t Target
-	fields := map[string]*string{"kubernetes": &t.Kubernetes, "windows": &t.Release, "build": &t.Build, "network": &t.Network, "plugin": &t.Plugin,
+	fields := map[string]*string{"kubernetes": &t.Kubernetes, "windows": &t.Release, "build": &t.Build, "network": &t.Network,
+		"plugin":        &t.Plugin,
 		"pluginVersion": &t.PluginVersion, "proxy": &t.Proxy, "runtime": &t.Runtime, "runtimeVersion": &t.RuntimeVersion}
 	for _, word := range strings.Fields(text) {
 		name, value, _ := strings.Cut(word, "=")
 		f, ok := fields[name]
 		if !ok || value == "" {
-			return t, fmt.Errorf("the setting %q: %q is not NAME=VALUE with one of the names %s", text, word, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return t, fmt.Errorf("the setting %q: %q is not NAME=VALUE with one of the names %s", text, word,
+				strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		*f = value
 	}

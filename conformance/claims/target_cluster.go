@@ -62,7 +62,8 @@ func (c *Claim) DocumentedOn(what, seenAs string, targets []Target) Documented {
 				basis = ""
 			}
 			if !first && expect != d.Expect {
-				d.Expect, d.Basis, d.Dispute, d.Open = "", "", nil, "what the documents expect depends on something that is not known of this cluster, or is not the same on all its nodes; see winlab claims show "+c.ID
+				d.Expect, d.Basis, d.Dispute, d.Open = "", "", nil,
+					"what the documents expect depends on something that is not known of this cluster, or is not the same on all its nodes; see winlab claims show "+c.ID
 				return d
 			}
 			d.Expect, d.Basis, first = expect, basis, false

@@ -16,10 +16,13 @@ func TestWhereHoldsInATarget(t *testing.T) {
 		{"the build of a release", Where{Build: ">=10.0.17763 <10.0.18362"}, Target{Release: "1809"}, true},
 		{"a build without a revision is patched", Where{Build: "<10.0.17763.379"}, Target{Release: "2019"}, false},
 		{"a build with a revision", Where{Build: "<10.0.17763.379"}, Target{Release: "2019", Build: "10.0.17763.1"}, true},
-		{"a runtime without a version is new", Where{Runtimes: []string{"containerd"}, RuntimeVersion: "<1.6"}, Target{Runtime: "containerd"}, false},
+		{"a runtime without a version is new", Where{Runtimes: []string{"containerd"}, RuntimeVersion: "<1.6"}, Target{Runtime: "containerd"},
+			false},
 		{"a runtime without a version meets a lower bound", Where{RuntimeVersion: ">=1.4.0"}, Target{Runtime: "containerd"}, true},
-		{"an old runtime", Where{Runtimes: []string{"containerd"}, RuntimeVersion: "<1.6"}, Target{Runtime: "containerd", RuntimeVersion: "1.5.8"}, true},
-		{"another runtime", Where{Runtimes: []string{"containerd"}, RuntimeVersion: "<1.6"}, Target{Runtime: "docker", RuntimeVersion: "1.5.8"}, false},
+		{"an old runtime", Where{Runtimes: []string{"containerd"}, RuntimeVersion: "<1.6"},
+			Target{Runtime: "containerd", RuntimeVersion: "1.5.8"}, true},
+		{"another runtime", Where{Runtimes: []string{"containerd"}, RuntimeVersion: "<1.6"}, Target{Runtime: "docker", RuntimeVersion: "1.5.8"},
+			false},
 		{"a plugin without a version is new", Where{PluginVersion: "<0.12.0"}, Target{Plugin: "flannel"}, false},
 		{"an old plugin", Where{PluginVersion: "<0.12.0"}, Target{Plugin: "flannel", PluginVersion: "0.11.0"}, true},
 	} {
@@ -30,7 +33,8 @@ func TestWhereHoldsInATarget(t *testing.T) {
 }
 
 func TestAfterDocuments(t *testing.T) {
-	for kubernetes, want := range map[string]bool{"": false, "1.5": false, "1.36": false, "1.36.4": false, "v1.37": true, "1.37.1": true, "2": true, "x": false} {
+	for kubernetes, want := range map[string]bool{"": false, "1.5": false, "1.36": false, "1.36.4": false, "v1.37": true, "1.37.1": true,
+		"2": true, "x": false} {
 		if got := (Target{Kubernetes: kubernetes}).AfterDocuments(); got != want {
 			t.Errorf("%q is after the documents, which go up to %s: %v", kubernetes, Newest(), got)
 		}

@@ -77,9 +77,11 @@ func randomPolicies(r *rand.Rand) string {
 	var b strings.Builder
 	doc := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n---\n", args...) }
 	for _, ns := range []string{"xx", "yy", "zz"} {
-		doc("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {ns: %s, side: %s}}", ns, ns, map[bool]string{true: "left", false: "right"}[ns == "xx"])
+		doc("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {ns: %s, side: %s}}", ns, ns,
+			map[bool]string{true: "left", false: "right"}[ns == "xx"])
 		for i, pod := range []string{"aa", "bb", "cc", "dd"} {
-			doc("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {pod: %s, half: h%d}}\nspec: {nodeName: %s, containers: [{name: c, image: i, ports: [{containerPort: 80}, {containerPort: 81}, {containerPort: 53, protocol: UDP}]}]}",
+			doc(
+				"apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {pod: %s, half: h%d}}\nspec: {nodeName: %s, containers: [{name: c, image: i, ports: [{containerPort: 80}, {containerPort: 81}, {containerPort: 53, protocol: UDP}]}]}",
 				pod, ns, pod, i/2, []string{"win1", "win1", "win2", "linux1"}[r.IntN(4)])
 		}
 	}
@@ -108,7 +110,8 @@ func randomPolicies(r *rand.Rand) string {
 			if r.IntN(3) > 0 {
 				var ports []string
 				for range 1 + r.IntN(2) {
-					ports = append(ports, pick("{port: 80}", "{port: 81, protocol: TCP}", "{port: 53, protocol: UDP}", "{protocol: UDP}", "{port: 70, endPort: 80}", "{port: 81, endPort: 90}", "{protocol: TCP}"))
+					ports = append(ports, pick("{port: 80}", "{port: 81, protocol: TCP}", "{port: 53, protocol: UDP}", "{protocol: UDP}",
+						"{port: 70, endPort: 80}", "{port: 81, endPort: 90}", "{protocol: TCP}"))
 				}
 				rule = append(rule, "ports: ["+strings.Join(ports, ", ")+"]")
 			}
@@ -125,7 +128,8 @@ func randomPolicies(r *rand.Rand) string {
 		if strings.Contains(types, "Egress") {
 			text += ", egress: " + rules("to")
 		}
-		doc("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: np%d, namespace: %s}\nspec: {podSelector: %s, policyTypes: %s%s}", i, pick("xx", "yy", "zz"), selector(), types, text)
+		doc(
+			"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: np%d, namespace: %s}\nspec: {podSelector: %s, policyTypes: %s%s}", i, pick("xx", "yy", "zz"), selector(), types, text)
 	}
 	return b.String()
 }
@@ -137,7 +141,8 @@ func TestAnalyzer(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("netpol-analyzer")
 	if err != nil {
-		t.Skip("netpol-analyzer is not installed; build it from github.com/np-guard/netpol-analyzer (cmd) for a second opinion on NetworkPolicies")
+		t.Skip(
+			"netpol-analyzer is not installed; build it from github.com/np-guard/netpol-analyzer (cmd) for a second opinion on NetworkPolicies")
 	}
 	flows, admitted := 0, 0
 	for seed := range uint64(40) {
@@ -149,7 +154,9 @@ func TestAnalyzer(t *testing.T) {
 		}
 		says := analyze(t, program, dir)
 		base := []string{"overlay-calico-vxlan.yaml", "l2bridge-calico-bgp.yaml"}[seed%2]
-		f, err := lab.Parse("../../fixtures/plugins/analyzer.yaml", fmt.Appendf(nil, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: analyzer}\nspec:\n  base: %s\n  manifests: [%s]\n", base, objects))
+		f, err := lab.Parse("../../fixtures/plugins/analyzer.yaml",
+			fmt.Appendf(nil, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: analyzer}\nspec:\n  base: %s\n  manifests: [%s]\n", base,
+				objects))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -172,7 +179,8 @@ func TestAnalyzer(t *testing.T) {
 					if from == to {
 						continue // no policy is asked
 					}
-					got, err := c.Trace(t.Context(), lab.Request{From: "pod/" + from, To: fmt.Sprintf("pod/%s:%d", to, p.port), Protocol: strings.ToLower(p.protocol)})
+					got, err := c.Trace(t.Context(), lab.Request{From: "pod/" + from, To: fmt.Sprintf("pod/%s:%d", to, p.port),
+						Protocol: strings.ToLower(p.protocol)})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -183,7 +191,8 @@ func TestAnalyzer(t *testing.T) {
 						admitted++
 					}
 					if string(got.Verdict) != want {
-						t.Errorf("seed %d on %s: %s %s to %s port %d is %s (%s), and by netpol-analyzer %s\n%s", seed, base, p.protocol, from, to, p.port, got.Verdict, got.Reason, want, text)
+						t.Errorf("seed %d on %s: %s %s to %s port %d is %s (%s), and by netpol-analyzer %s\n%s", seed, base, p.protocol, from, to, p.port,
+							got.Verdict, got.Reason, want, text)
 						return
 					}
 				}

@@ -71,10 +71,11 @@ func (s *space) marks(text string, item func(q *pod, behind string) string, list
 
 // named is a text with the classes of the pods in it.
 func (s *space) named(text string) string {
-	return s.marks(text, func(q *pod, behind string) string { return "(class " + strconv.Itoa(q.class) + behind }, func(items []string) string {
-		slices.Sort(items)
-		return strings.Join(items, ",") + ","
-	})
+	return s.marks(text, func(q *pod, behind string) string { return "(class " + strconv.Itoa(q.class) + behind },
+		func(items []string) string {
+			slices.Sort(items)
+			return strings.Join(items, ",") + ","
+		})
 }
 
 // raw is a text with the names of the pods in it.

@@ -103,7 +103,8 @@ func run(ctx context.Context, c *lab.Cluster, o Options, v *view) (*Result, erro
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Matrix: &doc.Matrix{Schema: doc.Schema, Lab: c.Info(), Classes: q.document(), NotAsked: q.skipped}, asked: q, cells: map[*group]*doc.Cell{}}
+	r := &Result{Matrix: &doc.Matrix{Schema: doc.Schema, Lab: c.Info(), Classes: q.document(), NotAsked: q.skipped}, asked: q,
+		cells: map[*group]*doc.Cell{}}
 	if len(q.list) > 0 {
 		r.Cells = make([]doc.Cell, len(q.list))
 	}
@@ -224,7 +225,8 @@ func filterOf(flag string, patterns []string, v *view) (filter, error) {
 			}
 		}
 		if !found {
-			errs = append(errs, BadPattern{fmt.Errorf("%s %s: nothing in the lab has that name; it has for example %s", flag, text, strings.Join(v.refs[:min(5, len(v.refs))], ", "))})
+			errs = append(errs, BadPattern{fmt.Errorf("%s %s: nothing in the lab has that name; it has for example %s", flag, text,
+				strings.Join(v.refs[:min(5, len(v.refs))], ", "))})
 		}
 	}
 	return func(e *end) bool { return chosen[e.ref] }, errors.Join(errs...)

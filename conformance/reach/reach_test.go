@@ -71,7 +71,8 @@ func pairwise(t *testing.T, c *lab.Cluster, o Options) (pairs int, r *Result) {
 		count[g]++
 		cell := r.cells[g]
 		if got.Verdict != cell.Verdict || got.Reason != cell.Reason {
-			t.Errorf("%s to %s %s: %s %s, by its class (%s): %s %s", from, dst, p.protocol, got.Verdict, got.Reason, cell.Example.Command, cell.Verdict, cell.Reason)
+			t.Errorf("%s to %s %s: %s %s, by its class (%s): %s %s", from, dst, p.protocol, got.Verdict, got.Reason, cell.Example.Command,
+				cell.Verdict, cell.Reason)
 		}
 		kind := kindOf(decides(got))
 		if was, ok := steps[g]; ok && was != kind {
@@ -124,9 +125,11 @@ func TestClassesAreTheirMembers(t *testing.T) {
 	pairs, traced := 0, 0
 	for seed := range uint64(16) {
 		r := rand.New(rand.NewPCG(seed, 11))
-		s := labtest.Size{Nodes: 1 + r.IntN(4), Linux: r.IntN(3), Pods: 1 + r.IntN(8), Services: r.IntN(3), Backends: 1 + r.IntN(9), Seed: seed, VXLAN: r.IntN(2) == 0, Policies: r.IntN(3)}
+		s := labtest.Size{Nodes: 1 + r.IntN(4), Linux: r.IntN(3), Pods: 1 + r.IntN(8), Services: r.IntN(3), Backends: 1 + r.IntN(9), Seed: seed,
+			VXLAN: r.IntN(2) == 0, Policies: r.IntN(3)}
 		s.NodePorts = r.IntN(s.Services + 1)
-		s.Kubernetes, s.Build = []string{"1.20", "1.25", "1.36"}[r.IntN(3)], []string{"10.0.17763.1217", "10.0.17763.1432", "10.0.20348.2762"}[r.IntN(3)]
+		s.Kubernetes, s.Build = []string{"1.20", "1.25", "1.36"}[r.IntN(3)],
+			[]string{"10.0.17763.1217", "10.0.17763.1432", "10.0.20348.2762"}[r.IntN(3)]
 		s.DSR = s.Kubernetes == "1.36" && s.Build == "10.0.20348.2762" && r.IntN(2) == 0
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			if s.Services > 1 && r.IntN(3) == 0 {
@@ -211,7 +214,8 @@ func TestFewFlowsAreSentEach(t *testing.T) {
 		// A class of which a part was asked for is named by that part.
 		for _, a := range got.Cells {
 			if !slices.ContainsFunc(want.Cells, func(b doc.Cell) bool {
-				return a.Verdict == b.Verdict && a.Reason == b.Reason && a.Where == b.Where && a.Port == b.Port && (a.From == b.From || len(q.from) > 1) && a.To == b.To
+				return a.Verdict == b.Verdict && a.Reason == b.Reason && a.Where == b.Where && a.Port == b.Port &&
+					(a.From == b.From || len(q.from) > 1) && a.To == b.To
 			}) {
 				t.Errorf("%s to %s: %+v, by classes %+v", a.From, a.To, a, want.Cells)
 			}
@@ -235,10 +239,12 @@ func TestClassesWithPolicies(t *testing.T) {
 		if err := os.WriteFile(admin, []byte(adminPolicies), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: random}\nspec:\n  base: %s\n  manifests: [policies.yaml, ../manifests/win-webserver.yaml, %s]\n  pods:\n", base, admin)
+		fmt.Fprintf(&b,
+			"apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: random}\nspec:\n  base: %s\n  manifests: [policies.yaml, ../manifests/win-webserver.yaml, %s]\n  pods:\n", base, admin)
 		for i := range 10 + r.IntN(8) {
 			app := []string{"client", "peer", "closed", "caller", "hole", "ranged", "free"}[r.IntN(7)]
-			fmt.Fprintf(&b, "    - {name: p%d, node: %s, labels: {app: %s, number: n%d, grade: g%d}, listen: [tcp/80, tcp/82]}\n", i, []string{"win1", "win1", "win2", "linux1"}[r.IntN(4)], app, i, r.IntN(3))
+			fmt.Fprintf(&b, "    - {name: p%d, node: %s, labels: {app: %s, number: n%d, grade: g%d}, listen: [tcp/80, tcp/82]}\n", i,
+				[]string{"win1", "win1", "win2", "linux1"}[r.IntN(4)], app, i, r.IntN(3))
 		}
 		t.Run(fmt.Sprint(seed, " ", base), func(t *testing.T) {
 			f, err := lab.Parse("../../fixtures/plugins/random.yaml", []byte(b.String()))

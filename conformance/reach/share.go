@@ -429,7 +429,8 @@ func (f *form) fillIn(b *blanks, names []int32) string {
 
 // cell is the answer with other names, which are alike where those of the form are.
 func (f *form) cell(g *group, names []int32) doc.Cell {
-	c := cellOf(g, &trace.Trace{Verdict: f.of.Verdict, Reason: f.of.Reason, Summary: f.fillIn(&f.summary, names), Command: f.fillIn(&f.command, names)})
+	c := cellOf(g, &trace.Trace{Verdict: f.of.Verdict, Reason: f.of.Reason, Summary: f.fillIn(&f.summary, names),
+		Command: f.fillIn(&f.command, names)})
 	if d := f.of.Decides; d != nil {
 		c.Decides = &doc.Step{Fact: d.Fact}
 		for i, text := range []*string{&c.Decides.Place, &c.Decides.Text, &c.Decides.Rule, &c.Decides.From} {

@@ -52,18 +52,23 @@ func shown(c *doc.Cell) string { return fmt.Sprintf("%+v\ndecided by %+v", *c, c
 func drawnPolicies(r *rand.Rand) string {
 	var b strings.Builder
 	// A pod whose name stands in a policy, if only as a label, is like no other.
-	b.WriteString(strings.NewReplacer("{name: aa,", "{name: first,", "{name: bb,", "{name: second,", "{name: cc,", "{name: third,", "{name: dd,", "{name: fourth,").Replace(randomPolicies(r)))
+	b.WriteString(strings.NewReplacer("{name: aa,", "{name: first,", "{name: bb,", "{name: second,", "{name: cc,", "{name: third,",
+		"{name: dd,", "{name: fourth,").Replace(randomPolicies(r)))
 	for i := range 8 + r.IntN(16) {
-		fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: more%d, namespace: %s, labels: {pod: %s, half: h%d}}\nspec: {nodeName: %s, containers: [{name: c, image: i, ports: [{containerPort: 80}]}]}\n---\n",
-			i, []string{"xx", "yy"}[r.IntN(2)], []string{"aa", "bb", "cc", "dd"}[r.IntN(4)], r.IntN(2), []string{"win1", "win1", "win2", "linux1"}[r.IntN(4)])
+		fmt.Fprintf(&b,
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: more%d, namespace: %s, labels: {pod: %s, half: h%d}}\nspec: {nodeName: %s, containers: [{name: c, image: i, ports: [{containerPort: 80}]}]}\n---\n",
+			i, []string{"xx", "yy"}[r.IntN(2)], []string{"aa", "bb", "cc", "dd"}[r.IntN(4)], r.IntN(2),
+			[]string{"win1", "win1", "win2", "linux1"}[r.IntN(4)])
 	}
 	for i := range r.IntN(4) {
-		block := []string{"10.244.0.0/16", "10.244.1.0/24", fmt.Sprintf("10.244.1.%d/32", 3+r.IntN(8)), fmt.Sprintf("10.244.2.%d/31", 2*r.IntN(4)+2)}[r.IntN(4)]
+		block := []string{"10.244.0.0/16", "10.244.1.0/24", fmt.Sprintf("10.244.1.%d/32", 3+r.IntN(8)),
+			fmt.Sprintf("10.244.2.%d/31", 2*r.IntN(4)+2)}[r.IntN(4)]
 		direction, peers := "Ingress", "from"
 		if r.IntN(2) == 0 {
 			direction, peers = "Egress", "to"
 		}
-		fmt.Fprintf(&b, "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: block%d, namespace: xx}\nspec: {podSelector: {matchLabels: {half: h%d}}, policyTypes: [%s], %s: [{%s: [{ipBlock: {cidr: %s}}]}]}\n---\n",
+		fmt.Fprintf(&b,
+			"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: block%d, namespace: xx}\nspec: {podSelector: {matchLabels: {half: h%d}}, policyTypes: [%s], %s: [{%s: [{ipBlock: {cidr: %s}}]}]}\n---\n",
 			i, r.IntN(2), direction, strings.ToLower(direction), peers, block)
 	}
 	return b.String()
@@ -73,7 +78,8 @@ func drawnPolicies(r *rand.Rand) string {
 func drawnGroups(r *rand.Rand) string {
 	var b strings.Builder
 	for i := range 24 {
-		fmt.Fprintf(&b, "apiVersion: v1\nkind: Pod\nmetadata: {name: p%02d, namespace: %s, labels: {group: g%d}}\nspec: {nodeName: %s, containers: [{name: c, image: i, ports: [{containerPort: 80}]}]}\n---\n",
+		fmt.Fprintf(&b,
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: p%02d, namespace: %s, labels: {group: g%d}}\nspec: {nodeName: %s, containers: [{name: c, image: i, ports: [{containerPort: 80}]}]}\n---\n",
 			i, []string{"xx", "yy", "xx", "zz"}[i/6], i%6, []string{"win1", "win2"}[r.IntN(2)])
 	}
 	for i := range 8 + r.IntN(8) {
@@ -89,7 +95,8 @@ func drawnGroups(r *rand.Rand) string {
 			peer = fmt.Sprintf("ipBlock: {cidr: 10.244.1.%d/32}", 3+r.IntN(12))
 		}
 		ports := []string{"", ", ports: [{port: 80}]", ", ports: [{port: 82}, {port: 53, protocol: UDP}]"}[r.IntN(3)]
-		fmt.Fprintf(&b, "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: np%d, namespace: %s}\nspec: {podSelector: {matchLabels: {group: g%d}}, policyTypes: [%s], %s: [{%s: [{%s}]%s}]}\n---\n",
+		fmt.Fprintf(&b,
+			"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: np%d, namespace: %s}\nspec: {podSelector: {matchLabels: {group: g%d}}, policyTypes: [%s], %s: [{%s: [{%s}]%s}]}\n---\n",
 			i, []string{"xx", "yy", "zz"}[r.IntN(3)], r.IntN(6), direction, strings.ToLower(direction), peers, peer, ports)
 	}
 	return b.String()
@@ -106,7 +113,9 @@ func based(t *testing.T, base, more string, manifests ...string) *lab.Cluster {
 		}
 		files = append(files, file)
 	}
-	f, err := lab.Parse("../../fixtures/plugins/drawn.yaml", fmt.Appendf(nil, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: drawn}\nspec:\n  base: %s\n  manifests: [%s]\n%s", base, strings.Join(files, ", "), more))
+	f, err := lab.Parse("../../fixtures/plugins/drawn.yaml", fmt.Appendf(nil,
+		"apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: drawn}\nspec:\n  base: %s\n  manifests: [%s]\n%s", base,
+		strings.Join(files, ", "), more))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, manifests)
 	}
@@ -144,7 +153,8 @@ func TestSharedAnswers(t *testing.T) {
 			if seed%3 == 0 {
 				admin := strings.NewReplacer("grade: g0", "half: h0", "grade: g1", "half: h1").Replace(adminPolicies)
 				if manifests[0] = admin + "---\n" + manifests[0]; groups {
-					manifests[0] = strings.NewReplacer("half: h0", "group: g1", "half: h1", "group: g2", "Deny", "Allow", ", ports: [{portNumber: {protocol: TCP, port: 82}}]", "").Replace(manifests[0])
+					manifests[0] = strings.NewReplacer("half: h0", "group: g1", "half: h1", "group: g2", "Deny", "Allow",
+						", ports: [{portNumber: {protocol: TCP, port: 82}}]", "").Replace(manifests[0])
 				}
 			}
 			pin := []string{"", "  params: {admin-network-policy: enforced}\n"}[r.IntN(2)]
@@ -187,7 +197,8 @@ func TestNamesAreNoWords(t *testing.T) {
 		pods += fmt.Sprintf("    - {name: %s, node: %s, labels: {group: g%d}, listen: [tcp/80]}\n", name, []string{"win1", "win2"}[i%2], i%6)
 	}
 	for i := range 6 {
-		objects += fmt.Sprintf("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: from%d}\nspec: {podSelector: {matchLabels: {group: g%d}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {group: g%d}}}]}]}\n---\n", i, i, (i+1)%6)
+		objects += fmt.Sprintf(
+			"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: from%d}\nspec: {podSelector: {matchLabels: {group: g%d}}, policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {group: g%d}}}]}]}\n---\n", i, i, (i+1)%6)
 	}
 	n, m := holdShared(t, based(t, "l2bridge-calico-bgp.yaml", pods, objects), Options{From: []string{"pod/*"}, To: []string{"pod/*"}})
 	t.Logf("%d cells, %d traced", n, m)
@@ -316,7 +327,9 @@ func TestPoliciesAreTheirText(t *testing.T) {
 		return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem().Interface()
 	}
 	seen := 0
-	for _, path := range []string{"labs/l2bridge-flannel-host-gw.yaml", "labs/overlay-win-overlay.yaml", "labs/l2bridge-azure-cni.yaml", "labs/nat-winnat.yaml", "labs/overlay-flannel-vxlan.yaml", "plugins/overlay-calico-vxlan.yaml", "plugins/l2bridge-azure-npm.yaml", "plugins/l2bridge-vpc-bridge.yaml"} {
+	for _, path := range []string{"labs/l2bridge-flannel-host-gw.yaml", "labs/overlay-win-overlay.yaml", "labs/l2bridge-azure-cni.yaml",
+		"labs/nat-winnat.yaml", "labs/overlay-flannel-vxlan.yaml", "plugins/overlay-calico-vxlan.yaml", "plugins/l2bridge-azure-npm.yaml",
+		"plugins/l2bridge-vpc-bridge.yaml"} {
 		c := built(t, "../../fixtures/"+path, "", nil)
 		s := newSpace(c)
 		for _, m := range c.Machines(cluster.PodKind) {

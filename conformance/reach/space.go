@@ -133,7 +133,8 @@ var decided = []string{"/File", "/Variant", "/Setting", "/macs", "/scheduled", "
 
 // newSpace reads a cluster.
 func newSpace(c *lab.Cluster) *space {
-	s := &space{c: c, words: map[string]bool{}, otherWords: map[string]bool{}, at: map[any][]string{}, nodes: map[string]*node{}, pods: map[string]*pod{}, owners: map[netip.Addr]*pod{}, names: map[string]bool{}}
+	s := &space{c: c, words: map[string]bool{}, otherWords: map[string]bool{}, at: map[any][]string{}, nodes: map[string]*node{},
+		pods: map[string]*pod{}, owners: map[netip.Addr]*pod{}, names: map[string]bool{}}
 	for _, m := range c.Machines(cluster.NodeKind) {
 		s.nodes[m.Name], s.names[m.Name] = &node{Machine: m, read: map[string]bool{}}, true
 	}
@@ -303,7 +304,8 @@ func (s *space) describe() {
 		}
 		before = n
 		for _, p := range s.pods {
-			p.text = digest(plain[p] + "\nclass " + strconv.Itoa(p.class) + "\n" + s.named(p.endpoint.text) + s.named(strings.Join(p.endpoint.acls, "")))
+			p.text = digest(plain[p] + "\nclass " + strconv.Itoa(p.class) + "\n" + s.named(p.endpoint.text) +
+				s.named(strings.Join(p.endpoint.acls, "")))
 		}
 	}
 }

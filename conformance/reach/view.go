@@ -73,7 +73,8 @@ func newView(c *lab.Cluster, s *space) *view {
 		systems[m.Name] = cmp.Or(m.Node.Plan.Build, "linux")
 	}
 	for _, p := range c.Plan.Pods {
-		e := &end{kind: doc.Pod, ref: "pod/" + p.Key(), namespace: p.Namespace, name: p.Name, node: p.Node, system: systems[p.Node], listen: p.Listen, why: p.PortsUnknown}
+		e := &end{kind: doc.Pod, ref: "pod/" + p.Key(), namespace: p.Namespace, name: p.Name, node: p.Node, system: systems[p.Node],
+			listen: p.Listen, why: p.PortsUnknown}
 		if e.key = e.ref; s != nil {
 			e.key = "pod " + strconv.Itoa(s.pods[p.Key()].class)
 		}

@@ -26,7 +26,8 @@ func Compare(ctx context.Context, a, b *lab.Cluster, edited bool, o Options) (*d
 	if err != nil {
 		return nil, err
 	}
-	c := &doc.Change{Schema: doc.ChangeSchema, A: a.Info(), B: b.Info(), Inputs: inputs(a.Plan, b.Plan), OnlyA: missingEnds(va, vb), OnlyB: missingEnds(vb, va), NotAsked: q.skipped}
+	c := &doc.Change{Schema: doc.ChangeSchema, A: a.Info(), B: b.Info(), Inputs: inputs(a.Plan, b.Plan), OnlyA: missingEnds(va, vb),
+		OnlyB: missingEnds(vb, va), NotAsked: q.skipped}
 	groups := map[string]int{}
 	for _, g := range q.list {
 		if err := ctx.Err(); err != nil {
@@ -46,14 +47,16 @@ func Compare(ctx context.Context, a, b *lab.Cluster, edited bool, o Options) (*d
 		}
 		c.Changed += g.pairs
 		p := diff.PartingOf(x, y)
-		key := strings.Join([]string{string(kind), string(s.Verdict), string(s.Reason), string(t.Verdict), string(t.Reason), s.SeenAs, t.SeenAs, p.Cause}, "\x00")
+		key := strings.Join([]string{string(kind), string(s.Verdict), string(s.Reason), string(t.Verdict), string(t.Reason), s.SeenAs, t.SeenAs,
+			p.Cause}, "\x00")
 		i, ok := groups[key]
 		if !ok {
 			i = len(c.Groups)
 			groups[key] = i
 			c.Groups = append(c.Groups, doc.Group{Kind: kind, A: s, B: t, StepA: doc.StepOf(p.A), StepB: doc.StepOf(p.B)})
 		}
-		f := doc.Flow{From: Title(g.from.refs()), To: Title(g.to.refs()), Where: g.text, Protocol: g.protocol, Port: g.port, Pairs: g.pairs, CommandA: x.Command, CommandB: y.Command}
+		f := doc.Flow{From: Title(g.from.refs()), To: Title(g.to.refs()), Where: g.text, Protocol: g.protocol, Port: g.port, Pairs: g.pairs,
+			CommandA: x.Command, CommandB: y.Command}
 		if g.entry != nil {
 			f.To += " through " + Title(g.entry.refs())
 		}
@@ -228,7 +231,8 @@ func Delete(p *plan.Plan, objects []string) error {
 			have = keys(p.Pods)
 			p.Pods = slices.DeleteFunc(slices.Clone(p.Pods), func(o *plan.Pod) bool { return o.Key() == key })
 		default:
-			errs = append(errs, fmt.Errorf("%q: write netpol/NAME, svc/NAME or pod/NAME, with the namespace before the name where it is not default", text))
+			errs = append(errs, fmt.Errorf("%q: write netpol/NAME, svc/NAME or pod/NAME, with the namespace before the name where it is not default",
+				text))
 			continue
 		}
 		if before == len(p.Pods)+len(p.Services)+len(p.Policies) {

@@ -186,7 +186,8 @@ func TestDeleteNothing(t *testing.T) {
 	t.Parallel()
 	p := built(t, l2bridge, "", nil).Plan
 	err := Delete(p, []string{"netpol/x", "svc/kube-system/x", "web"})
-	for _, want := range []string{"there is no netpol/default/x", "there is no svc/kube-system/x", "there are default/", `"web": write netpol/NAME`} {
+	for _, want := range []string{"there is no netpol/default/x", "there is no svc/kube-system/x", "there are default/",
+		`"web": write netpol/NAME`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
 		}

@@ -41,6 +41,7 @@ type TruncatedError struct {
 
 // Error says how many packets are whole and what was skipped.
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("the capture is cut off: packet %d at byte %d is not complete, or its length is wrong; %d whole packets were read, the last %d bytes were skipped",
+	return fmt.Sprintf(
+		"the capture is cut off: packet %d at byte %d is not complete, or its length is wrong; %d whole packets were read, the last %d bytes were skipped",
 		e.packets+1, e.offset, e.packets, e.skipped)
 }

@@ -61,7 +61,8 @@ func (r *Reader) quickNg(info *Info) ([]byte, bool) {
 		return nil, false
 	}
 	size, on, n := le.Uint32(h[4:]), le.Uint32(h[8:]), le.Uint32(h[20:])
-	if n > maxPacket || size != packetHead+n+uint32(padding(int(n)))+blockTail || int(size) > len(h) || int(on) >= len(r.ticks) && !r.interfaceKnown(int(on)) {
+	if n > maxPacket || size != packetHead+n+uint32(padding(int(n)))+blockTail || int(size) > len(h) || int(on) >= len(r.ticks) &&
+		!r.interfaceKnown(int(on)) {
 		return nil, false
 	}
 	tick := r.ticks[on]

@@ -38,7 +38,8 @@ func readBy(in io.Reader, quick bool) (got []record, err error) {
 func checkSameRecords(t *testing.T, file []byte) {
 	t.Helper()
 	slow, slowErr := readBy(bytes.NewReader(file), false)
-	for name, in := range map[string]io.Reader{"whole": bytes.NewReader(file), "half": iotest.HalfReader(bytes.NewReader(file)), "bytes": iotest.OneByteReader(bytes.NewReader(file))} {
+	for name, in := range map[string]io.Reader{"whole": bytes.NewReader(file), "half": iotest.HalfReader(bytes.NewReader(file)),
+		"bytes": iotest.OneByteReader(bytes.NewReader(file))} {
 		fast, fastErr := readBy(in, true)
 		if fmt.Sprint(fastErr) != fmt.Sprint(slowErr) {
 			t.Fatalf("%s: quick ends with %v, pcapgo with %v", name, fastErr, slowErr)
@@ -144,7 +145,8 @@ func TestWriterIsPcapgo(t *testing.T) {
 		if c != "" {
 			o.Comments = []string{cut(c)}
 		}
-		if err := ng.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(data), Length: len(data), InterfaceIndex: on}, data, o); err != nil {
+		if err := ng.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(data), Length: len(data), InterfaceIndex: on},
+			data, o); err != nil {
 			t.Fatal(err)
 		}
 	}

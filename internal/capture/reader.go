@@ -131,7 +131,9 @@ func unknownFormat(magic uint32) error {
 	case magic == 0x474d4255:
 		return &FormatError{"it is a Network Monitor file; convert it: editcap IN OUT.pcapng"}
 	}
-	return &FormatError{fmt.Sprintf("it begins with %08x, which is neither pcap nor pcapng (convert a Windows .etl trace with pktmon etl2pcap or etl2pcapng)", magic)}
+	return &FormatError{
+		fmt.Sprintf("it begins with %08x, which is neither pcap nor pcapng (convert a Windows .etl trace with pktmon etl2pcap or etl2pcapng)",
+			magic)}
 }
 
 func (r *Reader) openPcap() error {

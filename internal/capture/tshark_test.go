@@ -38,7 +38,8 @@ func tsharkFields(t *testing.T, frames [][]byte, fields ...string) []string {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-r", file, "-T", "fields", "-E", "separator=|", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"}
+	args := []string{"-r", file, "-T", "fields", "-E", "separator=|", "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o",
+		"udp.check_checksum:TRUE"}
 	for _, n := range fields {
 		args = append(args, "-e", n)
 	}
@@ -57,7 +58,8 @@ func TestTsharkAgreesOnPackets(t *testing.T) {
 	geneve, over6 := outer, outer
 	geneve.Kind, geneve.Options = packet.Geneve, []byte{0, 1, 2, 1, 0, 0, 0, 7}
 	over6.Src, over6.Dst = a("fd00::4"), a("fd00::5")
-	nat4 := &packet.Rewrite{Set: packet.RwSrc | packet.RwDst | packet.RwSrcPort | packet.RwICMPID, Src: a("10.0.0.9"), Dst: a("10.244.2.7"), SrcPort: 50000, ICMPID: 77}
+	nat4 := &packet.Rewrite{Set: packet.RwSrc | packet.RwDst | packet.RwSrcPort | packet.RwICMPID, Src: a("10.0.0.9"), Dst: a("10.244.2.7"),
+		SrcPort: 50000, ICMPID: 77}
 	nat6 := &packet.Rewrite{Set: nat4.Set, Src: a("fd00::9"), Dst: a("fd00::7"), SrcPort: 50000, ICMPID: 77}
 	v4 := packet.Spec{Src: a("10.244.1.4"), Dst: a("10.96.0.10"), SrcPort: 40000, DstPort: 8080, Payload: []byte("odd")}
 	v6 := packet.Spec{Src: a("fd01::4"), Dst: a("fd01::5"), SrcPort: 40000, DstPort: 8080, Payload: []byte("odd")}
@@ -92,7 +94,8 @@ func TestTsharkAgreesOnPackets(t *testing.T) {
 		frames = append(frames, c.p.Bytes())
 		want = append(want, c.want)
 	}
-	got := tsharkFields(t, frames, "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status", "icmp.checksum.status", "icmpv6.checksum.status", "vxlan.vni", "geneve.vni")
+	got := tsharkFields(t, frames, "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status", "icmp.checksum.status",
+		"icmpv6.checksum.status", "vxlan.vni", "geneve.vni")
 	if len(got) != len(want) {
 		t.Fatalf("tshark reads %d packets:\n%s", len(got), strings.Join(got, "\n"))
 	}

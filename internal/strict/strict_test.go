@@ -54,7 +54,8 @@ func TestCheck(t *testing.T) {
 		if err := s.Found.AsError(); err != nil {
 			got = strings.ReplaceAll(err.Error(), "f:", "")
 		}
-		if got != want && !(strings.HasSuffix(want, "an entry of") && strings.HasPrefix(got, want) && strings.HasSuffix(got, "is nested too deeply")) {
+		if got != want && !(strings.HasSuffix(want, "an entry of") && strings.HasPrefix(got, want) &&
+			strings.HasSuffix(got, "is nested too deeply")) {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
 		}
 	}

@@ -48,7 +48,8 @@ func TestRangeHolds(t *testing.T) {
 }
 
 func TestParseRangeRefuses(t *testing.T) {
-	for _, rng := range []string{"1.x", ">=", ">>1.2", "1.5 ||", "|| 1.5", ">=1.20 <1.14", "1.14 1.15", "~1.14", ">1.20 <=1.20", "1.", "+1.2"} {
+	for _, rng := range []string{"1.x", ">=", ">>1.2", "1.5 ||", "|| 1.5", ">=1.20 <1.14", "1.14 1.15", "~1.14", ">1.20 <=1.20", "1.",
+		"+1.2"} {
 		if r, err := ParseRange(rng); err == nil {
 			t.Errorf("%q was read as %v; it should be refused", rng, r)
 		}

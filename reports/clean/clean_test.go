@@ -27,7 +27,8 @@ func TestLine(t *testing.T) {
 }
 
 func TestJSONCleansEveryStringAndKeepsTheRest(t *testing.T) {
-	in := map[string]any{"a\x1b": "x\x1b[0m", "back\\slash": `\u001b stays`, "nl": "a\nb", "q": `"quoted"`, "bidi": "\u202e", "del": "\x7f", "sep": "\u2028", "ok": "日本 <b>", "n": 1.5}
+	in := map[string]any{"a\x1b": "x\x1b[0m", "back\\slash": `\u001b stays`, "nl": "a\nb", "q": `"quoted"`, "bidi": "\u202e", "del": "\x7f",
+		"sep": "\u2028", "ok": "日本 <b>", "n": 1.5}
 	b, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +37,8 @@ func TestJSONCleansEveryStringAndKeepsTheRest(t *testing.T) {
 	if err := json.Unmarshal(JSON(b), &out); err != nil {
 		t.Fatalf("no longer JSON: %v", err)
 	}
-	for k, want := range map[string]any{`a\x1b`: `x\x1b[0m`, "back\\slash": `\u001b stays`, "nl": "a\nb", "q": `"quoted"`, "bidi": `\u202e`, "del": `\x7f`, "sep": `\u2028`, "ok": "日本 <b>", "n": 1.5} {
+	for k, want := range map[string]any{`a\x1b`: `x\x1b[0m`, "back\\slash": `\u001b stays`, "nl": "a\nb", "q": `"quoted"`, "bidi": `\u202e`,
+		"del": `\x7f`, "sep": `\u2028`, "ok": "日本 <b>", "n": 1.5} {
 		if out[k] != want {
 			t.Errorf("%q: got %q, want %q", k, out[k], want)
 		}

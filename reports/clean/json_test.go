@@ -9,7 +9,8 @@ import (
 )
 
 func FuzzJSONIsTheReference(f *testing.F) {
-	for _, s := range []string{"", "plain", "a\x1b[31m", "\u202e\u2028\n\t\r\b\f\x7f", "\U000e0041\U0001f600<>&\"\\", "\xff\xfe", "\ufeff\uffff", "\\u001b"} {
+	for _, s := range []string{"", "plain", "a\x1b[31m", "\u202e\u2028\n\t\r\b\f\x7f", "\U000e0041\U0001f600<>&\"\\", "\xff\xfe",
+		"\ufeff\uffff", "\\u001b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -34,7 +35,8 @@ func FuzzJSONIsTheReference(f *testing.F) {
 }
 
 func BenchmarkJSON(b *testing.B) {
-	text, err := json.Marshal([]string{"a plain text of some length that has nothing to hide, as most have", "10.244.1.4:40000 -> 192.168.1.11:49664 <tcp>", "a\nb"})
+	text, err := json.Marshal([]string{"a plain text of some length that has nothing to hide, as most have",
+		"10.244.1.4:40000 -> 192.168.1.11:49664 <tcp>", "a\nb"})
 	if err != nil {
 		b.Fatal(err)
 	}

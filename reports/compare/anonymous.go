@@ -21,7 +21,8 @@ import (
 // The first 16 bits of IPv6 addresses stay, and so do multicast, loopback and the unspecified
 // address.
 func (d *Document) Anonymous(key [32]byte) *Document {
-	a := &anonymizer{names: map[string]string{}, words: map[string]string{}, macs: map[string]string{}, given: map[netip.Addr]bool{}, never: map[string]bool{}}
+	a := &anonymizer{names: map[string]string{}, words: map[string]string{}, macs: map[string]string{}, given: map[netip.Addr]bool{},
+		never: map[string]bool{}}
 	for _, n := range d.Hidden {
 		a.hide(string(n))
 	}

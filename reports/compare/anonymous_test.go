@@ -92,8 +92,10 @@ func TestPlainStringsAreOurs(t *testing.T) {
 func TestAnonymous(t *testing.T) {
 	names := []string{"win1", "pod/shop/web-0", "nodes/win1/vfp/rules.txt", "node/win1", "pod/nat/route"}
 	addrs := []string{"10.244.1.4:40000", "10.96.0.50", "[fd00:10:244::4]:80", "00-15-5D-F4-01-04", "10.244.1.3:80"}
-	texts := []string{"LB_24A19_10.96.0.50_80_80_6", "Destination IP : 10.244.1.0-10.244.1.255,10.244.2.0-10.244.2.255", "(to web-0_cbr0)", "(exception 10.96.0.0/12)",
-		"SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "vSwitch (Ethernet Büro)", "INET: accept inspection", "fe80::215:5dff:fef4:104", "10.244.1.4-10.244.1.7", "10.244.1.4-10.244.1.6", "pod/shop/web-0", "endpoint route_client", "INBOUNDNAT"}
+	texts := []string{"LB_24A19_10.96.0.50_80_80_6", "Destination IP : 10.244.1.0-10.244.1.255,10.244.2.0-10.244.2.255", "(to web-0_cbr0)",
+		"(exception 10.96.0.0/12)",
+		"SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "vSwitch (Ethernet Büro)", "INET: accept inspection", "fe80::215:5dff:fef4:104",
+		"10.244.1.4-10.244.1.7", "10.244.1.4-10.244.1.6", "pod/shop/web-0", "endpoint route_client", "INBOUNDNAT"}
 	d := filled(5, names, addrs, texts)
 	x := d.Anonymous([32]byte{1})
 	if y := d.Anonymous([32]byte{1}); !reflect.DeepEqual(x, y) {
@@ -108,19 +110,22 @@ func TestAnonymous(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, secret := range []string{"win1", "shop", "web-0", "10.244.", "10.96.", "192.168.", "fd00:10", "215:5dff", "5D-F4", "24A19", "cbr0", "Büro", "Ethernet", "rules.txt", "route_", "client"} {
+	for _, secret := range []string{"win1", "shop", "web-0", "10.244.", "10.96.", "192.168.", "fd00:10", "215:5dff", "5D-F4", "24A19", "cbr0",
+		"Büro", "Ethernet", "rules.txt", "route_", "client"} {
 		if strings.Contains(b.String(), secret) {
 			t.Errorf("%q is left in\n%s", secret, b.String())
 		}
 	}
 	all := strings.Join(foreign(x), "\n")
-	for _, word := range []string{"LB_x", "_80_80_6", "SNAT_TCP_OUTBOUNDNAT_1_", "(exception ", "/12)", "Destination IP : ", "vSwitch (", "INET: accept inspection", "(to x", "node/name-", "pod/name-"} {
+	for _, word := range []string{"LB_x", "_80_80_6", "SNAT_TCP_OUTBOUNDNAT_1_", "(exception ", "/12)", "Destination IP : ", "vSwitch (",
+		"INET: accept inspection", "(to x", "node/name-", "pod/name-"} {
 		if !strings.Contains(all, word) {
 			t.Errorf("%q is not left in\n%s", word, all)
 		}
 	}
 	a := &anonymizer{key: [32]byte{1}}
-	if got, want := a.text("10.244.1.0-10.244.1.255", false), a.address(netip.MustParseAddr("10.244.1.0")); !strings.HasPrefix(got, netip.PrefixFrom(want, 24).Masked().Addr().String()+"-") || !strings.HasSuffix(got, ".255") {
+	if got, want := a.text("10.244.1.0-10.244.1.255", false), a.address(netip.MustParseAddr("10.244.1.0")); !strings.HasPrefix(got,
+		netip.PrefixFrom(want, 24).Masked().Addr().String()+"-") || !strings.HasSuffix(got, ".255") {
 		t.Errorf("a prefix is %s", got)
 	}
 }
@@ -194,7 +199,8 @@ func FuzzAnonymised(f *testing.F) {
 			}
 			for _, in := range []string{name, addr, text} {
 				for _, q := range pieces(in) {
-					if q.word && !number16(q.text) && !(in != name && vocabulary[strings.ToUpper(q.text)]) && !kinds[q.text] && !ownWord(q.text) && out[q.text] {
+					if q.word && !number16(q.text) && !(in != name && vocabulary[strings.ToUpper(q.text)]) && !kinds[q.text] && !ownWord(q.text) &&
+						out[q.text] {
 						t.Errorf("the word %q of %q is in %q", q.text, in, s)
 					}
 				}

@@ -39,7 +39,8 @@ func (d *Document) WriteText(w io.Writer) error {
 	for _, p := range d.Ports {
 		same += p.Same
 	}
-	fmt.Fprintf(&b, "%d of %d rules on %d ports are the same, %d of %d flows agree, %d were not compared; %d differences\n", same, rules, len(d.Ports), agree, compared, len(d.Flows)-compared, d.Differences)
+	fmt.Fprintf(&b, "%d of %d rules on %d ports are the same, %d of %d flows agree, %d were not compared; %d differences\n", same, rules,
+		len(d.Ports), agree, compared, len(d.Flows)-compared, d.Differences)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -61,7 +62,8 @@ func prefixUnlessEmpty(words, s string) string {
 }
 
 func (p *Port) text(b *strings.Builder) {
-	fmt.Fprintf(b, "port       %s of %s%s: %d of %d rules are the same\n", p.Port, p.Node, prefixUnlessEmpty(", ", string(p.Owner)), p.Same, p.Theirs)
+	fmt.Fprintf(b, "port       %s of %s%s: %d of %d rules are the same\n", p.Port, p.Node, prefixUnlessEmpty(", ", string(p.Owner)), p.Same,
+		p.Theirs)
 	for _, d := range p.Diffs {
 		switch {
 		case d.Ours == nil:
@@ -69,7 +71,8 @@ func (p *Port) text(b *strings.Builder) {
 		case d.Theirs == nil:
 			fmt.Fprintf(b, "  differs  the model makes %s, and the node does not have it\n", d.Ours.text())
 		default:
-			fmt.Fprintf(b, "  differs  %s of %s%s: node %s, model %s\n", d.Kind, d.Theirs.Name, line(d.Theirs.Line), d.Theirs.field(d.Kind), d.Ours.field(d.Kind))
+			fmt.Fprintf(b, "  differs  %s of %s%s: node %s, model %s\n", d.Kind, d.Theirs.Name, line(d.Theirs.Line), d.Theirs.field(d.Kind),
+				d.Ours.field(d.Kind))
 		}
 	}
 	for _, d := range p.Named {
@@ -129,7 +132,8 @@ func (f *Flow) text(b *strings.Builder) {
 		fmt.Fprintf(b, ": %s\n", f.Why)
 		return
 	}
-	fmt.Fprintf(b, "; node: %s%s%s, model: %s %s\n", f.Theirs, prefixUnlessEmpty(" for ", string(f.Reason)), prefixUnlessEmpty(" at ", f.Code), f.Verdict, f.OurReason)
+	fmt.Fprintf(b, "; node: %s%s%s, model: %s %s\n", f.Theirs, prefixUnlessEmpty(" for ", string(f.Reason)), prefixUnlessEmpty(" at ", f.Code),
+		f.Verdict, f.OurReason)
 	if f.Why != "" {
 		fmt.Fprintf(b, "  differs  %s\n", f.Why)
 	}
@@ -140,7 +144,8 @@ func (f *Flow) text(b *strings.Builder) {
 		fmt.Fprintf(b, "  counters of %d rules that it meets are above 0\n", f.Counted)
 	}
 	for _, d := range f.Decided {
-		fmt.Fprintf(b, "  decides  %s%s is %s, and not %s\n", d.Param, prefixUnlessEmpty(" of ", string(d.About)), strings.Join(d.Is, " or "), strings.Join(d.IsNot, " or "))
+		fmt.Fprintf(b, "  decides  %s%s is %s, and not %s\n", d.Param, prefixUnlessEmpty(" of ", string(d.About)), strings.Join(d.Is, " or "),
+			strings.Join(d.IsNot, " or "))
 	}
 	if f.Result == Beyond {
 		fmt.Fprintf(b, "  learnt   what the node did where the model does not know\n")
@@ -165,7 +170,8 @@ func steps(b *strings.Builder, all []Step) {
 		case s.Theirs == nil:
 			fmt.Fprintf(b, "model %s", s.Ours)
 		case s.Ours == nil:
-			fmt.Fprintf(b, "node %s%s%s", s.Theirs, prefixUnlessEmpty(", ", string(s.Theirs.SrcMAC)), prefixUnlessEmpty(" > ", string(s.Theirs.DstMAC)))
+			fmt.Fprintf(b, "node %s%s%s", s.Theirs, prefixUnlessEmpty(", ", string(s.Theirs.SrcMAC)),
+				prefixUnlessEmpty(" > ", string(s.Theirs.DstMAC)))
 		default:
 			fmt.Fprintf(b, "%s", s.Theirs)
 		}

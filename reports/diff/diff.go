@@ -234,7 +234,8 @@ func Compare(a, b *result.Document, o Options) (*Report, error) {
 	}
 	slices.SortFunc(r.Groups, func(x, y Group) int {
 		return cmp.Or(slices.Index(kinds, x.Kind)-slices.Index(kinds, y.Kind), len(y.Changes)-len(x.Changes),
-			cmp.Compare(x.A.Expect, y.A.Expect), cmp.Compare(x.A.Reason, y.A.Reason), cmp.Compare(x.B.Reason, y.B.Reason), compareChecks(x.Changes[0], y.Changes[0]))
+			cmp.Compare(x.A.Expect, y.A.Expect), cmp.Compare(x.A.Reason, y.A.Reason), cmp.Compare(x.B.Reason, y.B.Reason),
+			compareChecks(x.Changes[0], y.Changes[0]))
 	})
 	return r, nil
 }
@@ -374,7 +375,8 @@ func group(groups map[string]*Group, kind Kind, x, y *one) {
 	k := strings.Join(key, "\x00")
 	g := groups[k]
 	if g == nil {
-		g = &Group{Kind: kind, A: x.Outcome, B: y.Outcome, StepA: step(a), StepB: step(b), TraceA: x.traces.Get(x.key), TraceB: y.traces.Get(y.key)}
+		g = &Group{Kind: kind, A: x.Outcome, B: y.Outcome, StepA: step(a), StepB: step(b), TraceA: x.traces.Get(x.key),
+			TraceB: y.traces.Get(y.key)}
 		groups[k] = g
 	}
 	g.Changes = append(g.Changes, x.check)
@@ -408,7 +410,8 @@ func ParseSelector(text string) (Selector, error) {
 		case !ok || v == "":
 			errs = append(errs, fmt.Errorf("%q is not an attribute with a value; write for example kubernetes=1.20", part))
 		case attributes[k] == nil:
-			errs = append(errs, fmt.Errorf("%q is not an attribute of a setting; there are build, design, kubernetes, network, plugin, proxy and setting", k))
+			errs = append(errs,
+				fmt.Errorf("%q is not an attribute of a setting; there are build, design, kubernetes, network, plugin, proxy and setting", k))
 		case sel[k] != "":
 			errs = append(errs, fmt.Errorf("%s is asked for twice", k))
 		default:
@@ -562,7 +565,10 @@ func closest(design string, xs, ys []*result.Setting) (best pair, err error) {
 		}
 	}
 	if several {
-		return best, fmt.Errorf("%s has %s on one side and %s on the other, and no two of them have more in common than the others: also select by build or proxy", design, names(xs), names(ys))
+		return best,
+			fmt.Errorf(
+				"%s has %s on one side and %s on the other, and no two of them have more in common than the others: also select by build or proxy",
+				design, names(xs), names(ys))
 	}
 	return best, nil
 }

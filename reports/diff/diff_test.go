@@ -47,7 +47,8 @@ func document(t *testing.T, settings []result.Setting, cells map[string][]string
 }
 
 func setting(design, kubernetes, build string) result.Setting {
-	return result.Setting{ID: design + "/" + kubernetes + "-" + build, Design: design, Kubernetes: kubernetes, Builds: []string{"10.0." + build}}
+	return result.Setting{ID: design + "/" + kubernetes + "-" + build, Design: design, Kubernetes: kubernetes,
+		Builds: []string{"10.0." + build}}
 }
 
 // TestKinds: how each kind of change is told, and that a change of every kind is found.
@@ -116,7 +117,8 @@ func TestPairs(t *testing.T) {
 		{"build=10.0.17763", "build=10.0.19041", "d/1.20-17763.1 > d/1.20-19041.1"},
 		{"design=e", "design=f", "error: no design has settings on both sides: --from finds e/1.20-17763.1, --to f/1.37-20348.1"},
 		{"kubernetes=1.3", "kubernetes=1.37", "error: --from: no setting has kubernetes=1.3 (there are: 1.20, 1.37, 1.5)"},
-		{"design=d,kubernetes=1.20", "design=d,kubernetes=1.20", "error: d has d/1.20-17763.1, d/1.20-19041.1 on one side and d/1.20-17763.1, d/1.20-19041.1 on the other, and no two of them have more in common than the others: also select by build or proxy"},
+		{"design=d,kubernetes=1.20", "design=d,kubernetes=1.20",
+			"error: d has d/1.20-17763.1, d/1.20-19041.1 on one side and d/1.20-17763.1, d/1.20-19041.1 on the other, and no two of them have more in common than the others: also select by build or proxy"},
 	} {
 		d := document(t, all, nil)
 		var o Options
@@ -163,7 +165,8 @@ func TestCauses(t *testing.T) {
 			fact = "two"
 		}
 		a.Cells[0].Checks[i].Trace, b.Cells[0].Checks[i].Trace = node, node
-		a.Traces.Put(node, flow(trace.Delivered, step(node, trace.ActSend, "s"), step(node, trace.ActRewrite, fact), step(node, trace.ActDeliver, "")))
+		a.Traces.Put(node, flow(trace.Delivered, step(node, trace.ActSend, "s"), step(node, trace.ActRewrite, fact),
+			step(node, trace.ActDeliver, "")))
 		b.Traces.Put(node, flow(trace.Dropped, step(node, trace.ActSend, "s"), step(node, trace.ActNoMatch, ""), step(node, trace.ActDrop, "d")))
 	}
 	r, err := Compare(a, b, Options{})

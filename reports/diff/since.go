@@ -4,7 +4,8 @@ import "github.com/winlab-dev/winlab/reports/result"
 
 // Since is the report as the later run's document carries it.
 func (r *Report) Since() *result.Since {
-	s := &result.Since{Name: r.A.Name, Tool: r.A.Tool, Date: r.A.Date, Compared: r.Compared, Changed: r.Changed, Added: len(r.OnlyB), Removed: len(r.OnlyA)}
+	s := &result.Since{Name: r.A.Name, Tool: r.A.Tool, Date: r.A.Date, Compared: r.Compared, Changed: r.Changed, Added: len(r.OnlyB),
+		Removed: len(r.OnlyA)}
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		c := result.Change{Kind: string(g.Kind), Says: g.Head(), Checks: len(g.Changes)}

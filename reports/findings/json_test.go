@@ -35,8 +35,10 @@ func TestWhatIsWrittenMatchesTheSchema(t *testing.T) {
 		}
 	}
 	schematest.Refuses(t, findings.JSONSchema, string(jsonOf(t, oneFileDocument())), map[string][2]string{
-		"another schema": {findings.Schema, "winlab.dev/findings/v0"}, "unknown field": {`"tool":`, `"tol":`}, "no such level": {`"level": "info"`, `"level": "hint"`},
-		"line 0": {`"line": 7`, `"line": 0`}, "no such effect": {`"effect": "ignored"`, `"effect": "odd"`}, "no claim": {`"claim": "a-note",`, ``},
+		"another schema": {findings.Schema, "winlab.dev/findings/v0"}, "unknown field": {`"tool":`, `"tol":`},
+		"no such level": {`"level": "info"`, `"level": "hint"`},
+		"line 0":        {`"line": 7`, `"line": 0`}, "no such effect": {`"effect": "ignored"`, `"effect": "odd"`},
+		"no claim": {`"claim": "a-note",`, ``},
 	})
 }
 
@@ -61,7 +63,8 @@ func TestWhatIsReadIsWhatWasWritten(t *testing.T) {
 func TestSchemaHasEveryField(t *testing.T) {
 	schema := schematest.HasEveryField(t, findings.JSONSchema, reflect.TypeFor[findings.Document]())
 	// The words that a finding can have come from the ledger.
-	if d := cmp.Diff(slices.Sorted(maps.Keys(claims.Effects)), schema.Defs["finding"].Properties["effect"].Enum, cmpopts.SortSlices(strings.Compare)); d != "" {
+	if d := cmp.Diff(slices.Sorted(maps.Keys(claims.Effects)), schema.Defs["finding"].Properties["effect"].Enum,
+		cmpopts.SortSlices(strings.Compare)); d != "" {
 		t.Errorf("effects (-ledger +schema):\n%s", d)
 	}
 }

@@ -24,12 +24,14 @@ var Levels = []Level{Error, Warning, Info}
 func (d *Document) Sort() {
 	compare := func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
-			strings.Compare(a.Claim, b.Claim), strings.Compare(a.Subject, b.Subject), strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
+			strings.Compare(a.Claim, b.Claim), strings.Compare(a.Subject, b.Subject), strings.Compare(a.Field, b.Field),
+			strings.Compare(a.Message, b.Message))
 	}
 	slices.SortStableFunc(d.Findings, compare)
 	slices.SortStableFunc(d.Suppressed, func(a, b Suppressed) int { return compare(a.Finding, b.Finding) })
 	slices.SortStableFunc(d.Mistakes, func(a, b Mistake) int {
-		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			strings.Compare(a.Message, b.Message))
 	})
 }
 

@@ -40,7 +40,8 @@ func SARIF(w io.Writer, doc *Document) error {
 	d := doc.sorted()
 	s := &sarifWriter{d: d, index: map[string]int{}, seen: map[string]int{}}
 	rules := s.rules()
-	driver := sarifDriver{Contents: []string{"localizedData", "nonLocalizedData"}, InformationURI: home, Language: "en", Name: "winlab", Rules: rules}
+	driver := sarifDriver{Contents: []string{"localizedData", "nonLocalizedData"}, InformationURI: home, Language: "en", Name: "winlab",
+		Rules: rules}
 	if d.Tool != "" {
 		driver.FullName = clean.Line(d.Tool)
 	}
@@ -150,10 +151,11 @@ func (s *sarifWriter) rules() []sarifRule {
 		rules = append(rules, sarifRule{
 			DefaultConfiguration: sarifConfiguration{Level: level},
 			FullDescription:      sarifText{Text: cut(title)},
-			Help:                 sarifText{Text: cut(help + "\n\nSources and history: " + show), Markdown: cut(help + "\n\nSources and history: `" + show + "`")},
-			ID:                   clean.Line(id),
-			Properties:           bag,
-			ShortDescription:     sarifText{Text: cut(title)},
+			Help: sarifText{Text: cut(help + "\n\nSources and history: " + show),
+				Markdown: cut(help + "\n\nSources and history: `" + show + "`")},
+			ID:               clean.Line(id),
+			Properties:       bag,
+			ShortDescription: sarifText{Text: cut(title)},
 		})
 	}
 	return rules

@@ -52,7 +52,8 @@ func TestSARIFForCodeScanning(t *testing.T) {
 			t.Errorf("%s: the rule at its index is %s, %q", *x.RuleID, *rule.ID, *rule.ShortDescription.Text)
 		}
 		at := x.Locations[0].PhysicalLocation
-		if uri := *at.ArtifactLocation.URI; !strings.HasPrefix(uri, "dir/") || strings.Contains(uri, " ") || *at.ArtifactLocation.URIBaseID != "%SRCROOT%" {
+		if uri := *at.ArtifactLocation.URI; !strings.HasPrefix(uri, "dir/") || strings.Contains(uri, " ") ||
+			*at.ArtifactLocation.URIBaseID != "%SRCROOT%" {
 			t.Errorf("%s: address %q", *x.RuleID, uri)
 		}
 		if *at.Region.StartLine < 1 {
@@ -135,7 +136,8 @@ func TestSARIFAndJSONOfOneDocumentAgree(t *testing.T) {
 	if len(x.RelatedLocations) != 2 || *x.RelatedLocations[1].PhysicalLocation.Region.StartLine != 14 {
 		t.Error("the evidence of the doctor has no places")
 	}
-	for _, want := range []string{"Symptom: pods do not", "Cause: kube-proxy does not", "Seen: node/hnsnetworks.json:14", "Cure: start kube-proxy"} {
+	for _, want := range []string{"Symptom: pods do not", "Cause: kube-proxy does not", "Seen: node/hnsnetworks.json:14",
+		"Cure: start kube-proxy"} {
 		if !strings.Contains(*x.Message.Text, want) {
 			t.Errorf("the message does not say %q", want)
 		}

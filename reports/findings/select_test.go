@@ -11,9 +11,11 @@ import (
 func TestRepeats(t *testing.T) {
 	d := &Document{Files: 7}
 	for i := range 6 {
-		d.Findings = append(d.Findings, Finding{File: fmt.Sprintf("f%d.yaml", i), Line: 7, Column: 3, Level: Warning, Claim: "host-network", Message: "no host network", Write: "remove it"})
+		d.Findings = append(d.Findings, Finding{File: fmt.Sprintf("f%d.yaml", i), Line: 7, Column: 3, Level: Warning, Claim: "host-network",
+			Message: "no host network", Write: "remove it"})
 	}
-	d.Findings = append(d.Findings, Finding{File: "f0.yaml", Line: 9, Column: 3, Level: Error, Claim: "host-network", Message: "no host network", Write: "remove it"})
+	d.Findings = append(d.Findings, Finding{File: "f0.yaml", Line: 9, Column: 3, Level: Error, Claim: "host-network",
+		Message: "no host network", Write: "remove it"})
 	var b bytes.Buffer
 	if err := Text(&b, d, TextOptions{}); err != nil {
 		t.Fatal(err)
@@ -33,8 +35,10 @@ f0.yaml:9:3: error: no host network (host-network)
 // TestTaken: what is not among the findings is counted, in every form in which it can be.
 func TestTaken(t *testing.T) {
 	f := Finding{File: "pod.yaml", Line: 7, Level: Error, Claim: "host-network", Message: "no host network"}
-	d := &Document{Files: 1, Documents: 1, Read: []string{"pod.yaml"}, NotShown: map[string]int{"a": 1, "b": 2, "c": 1, "d": 1}, Baseline: &Baseline{Known: 1, Gone: 2},
-		Suppressed: []Suppressed{{Finding: f, Reason: "our runtime has it", By: "comment", At: "pod.yaml:7"}}, NeedlessIgnores: []string{"pod.yaml:9: a"}, Interrupted: "interrupted: checked in 2 of 3 settings"}
+	d := &Document{Files: 1, Documents: 1, Read: []string{"pod.yaml"}, NotShown: map[string]int{"a": 1, "b": 2, "c": 1, "d": 1},
+		Baseline:        &Baseline{Known: 1, Gone: 2},
+		Suppressed:      []Suppressed{{Finding: f, Reason: "our runtime has it", By: "comment", At: "pod.yaml:7"}},
+		NeedlessIgnores: []string{"pod.yaml:9: a"}, Interrupted: "interrupted: checked in 2 of 3 settings"}
 	var text, sarif, js bytes.Buffer
 	for _, err := range []error{Text(&text, d, TextOptions{}), SARIF(&sarif, d), JSON(&js, d)} {
 		if err != nil {

@@ -11,7 +11,8 @@ func TestSettingsInWords(t *testing.T) {
 	}{
 		{"one", []string{"Kubernetes 1.20, " + w19}, "Kubernetes 1.20 on " + w19},
 		{"the runtime only", []string{"Kubernetes 1.20, docker"}, "Kubernetes 1.20, docker"},
-		{"versions that follow", []string{"Kubernetes 1.14, " + w19, "Kubernetes 1.15, " + w19, "Kubernetes 1.16, " + w19}, "Kubernetes 1.14 to 1.16 on " + w19},
+		{"versions that follow", []string{"Kubernetes 1.14, " + w19, "Kubernetes 1.15, " + w19, "Kubernetes 1.16, " + w19},
+			"Kubernetes 1.14 to 1.16 on " + w19},
 		{"between editions", []string{"Kubernetes 1.5", "Kubernetes 1.14", "Kubernetes 1.15"}, "Kubernetes 1.5, 1.14, 1.15"},
 		{"two releases", []string{"Kubernetes 1.14, " + w19, "Kubernetes 1.14, " + w22}, "Kubernetes 1.14"},
 		{"without a version", []string{"every setting"}, "every setting"},

@@ -28,7 +28,8 @@ func Text(w io.Writer, d *Document, o TextOptions) error {
 	// File by file: what is a mistake in it, and what was found in the rest.
 	mistakes := d.Mistakes
 	until := func(f *Finding) {
-		for len(mistakes) > 0 && (f == nil || f.File != "" && cmp.Or(strings.Compare(mistakes[0].File, f.File), cmp.Compare(mistakes[0].Line, f.Line)) <= 0) {
+		for len(mistakes) > 0 && (f == nil || f.File != "" && cmp.Or(strings.Compare(mistakes[0].File, f.File),
+			cmp.Compare(mistakes[0].Line, f.Line)) <= 0) {
 			m := mistakes[0]
 			p.head(m.File, m.Line, m.Column, Error, m.Message, "")
 			mistakes = mistakes[1:]
@@ -255,7 +256,8 @@ func (p *printer) taken() {
 		if len(claims) > mostPlaces {
 			words = append(words, "...")
 		}
-		fmt.Fprintf(p.w, "%s not shown (%s); --profile all shows them\n", plural(n, "remark that breaks or changes nothing is", "remarks that break or change nothing are"), strings.Join(words, ", "))
+		fmt.Fprintf(p.w, "%s not shown (%s); --profile all shows them\n",
+			plural(n, "remark that breaks or changes nothing is", "remarks that break or change nothing are"), strings.Join(words, ", "))
 	}
 	if n := len(d.Suppressed); n > 0 {
 		fmt.Fprintf(p.w, "%s suppressed with a reason; -o json has them\n", plural(n, "finding is", "findings are"))
@@ -264,7 +266,8 @@ func (p *printer) taken() {
 		fmt.Fprintf(p.w, "        %s: there is nothing to ignore\n", clean.Line(s))
 	}
 	if b := d.Baseline; b != nil {
-		fmt.Fprintf(p.w, "%s known from the baseline, %d of its findings no longer found\n", plural(b.Known, "finding is", "findings are"), b.Gone)
+		fmt.Fprintf(p.w, "%s known from the baseline, %d of its findings no longer found\n", plural(b.Known, "finding is", "findings are"),
+			b.Gone)
 	}
 }
 

@@ -168,7 +168,8 @@ func write(dir string, points []result.Point) error {
 
 func pointOf(doc *result.Document) result.Point {
 	s := doc.Summary
-	return result.Point{Date: doc.Date, Tool: doc.Tool, Claims: s.Claims, Cells: s.Cells, Outcomes: maps.Clone(s.Outcomes), StaticsFailed: s.StaticsFailed, FlowsFailed: s.FlowsFailed, AsExpected: s.AsExpected}
+	return result.Point{Date: doc.Date, Tool: doc.Tool, Claims: s.Claims, Cells: s.Cells, Outcomes: maps.Clone(s.Outcomes),
+		StaticsFailed: s.StaticsFailed, FlowsFailed: s.FlowsFailed, AsExpected: s.AsExpected}
 }
 
 // changes counts what changed since the run before.

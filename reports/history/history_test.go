@@ -90,13 +90,15 @@ func TestMistakes(t *testing.T) {
 	}
 	dir := t.TempDir()
 	add(t, dir, dated("2026-11-22T02:00:00Z"))
-	for name, text := range map[string]string{"2026-11-20T020000Z.json": "{}", "2026-11-21T020000Z.json": `{"schema": "v1"}`, "notes.json": "{"} {
+	for name, text := range map[string]string{"2026-11-20T020000Z.json": "{}", "2026-11-21T020000Z.json": `{"schema": "v1"}`,
+		"notes.json": "{"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := history.Add(dir, dated("2026-11-23T02:00:00Z"))
-	if err == nil || !strings.Contains(err.Error(), "2026-11-20T020000Z.json") || !strings.Contains(err.Error(), "2026-11-21T020000Z.json") || strings.Contains(err.Error(), "notes") {
+	if err == nil || !strings.Contains(err.Error(), "2026-11-20T020000Z.json") || !strings.Contains(err.Error(), "2026-11-21T020000Z.json") ||
+		strings.Contains(err.Error(), "notes") {
 		t.Errorf("other files: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "2026-11-23*")); len(left) > 0 {

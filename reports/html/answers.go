@@ -58,7 +58,8 @@ func letters(a *support.Answer) string {
 		e = 'r'
 	case tried(a.Model):
 		e = 'm'
-	case a.Model.Relation == support.Near, a.Components.Relation == support.Near, a.Cluster.Relation == support.Near, a.Simulated.Relation == support.Near:
+	case a.Model.Relation == support.Near, a.Components.Relation == support.Near, a.Cluster.Relation == support.Near,
+		a.Simulated.Relation == support.Near:
 		e = 'o'
 	}
 	return string([]byte{s, e})
@@ -151,7 +152,8 @@ func (x *answers) axes(doc *result.Document) map[string]any {
 	var designs []designName
 	for _, d := range x.m.Designs {
 		run := slices.ContainsFunc(doc.Settings, func(s result.Setting) bool { return s.Design == d.Name })
-		designs = append(designs, designName{clean.Line(d.Name), clean.Line(x.m.Titles[d.Name]), clean.Line(d.Network), clean.Line(d.Plugin), run})
+		designs = append(designs, designName{clean.Line(d.Name), clean.Line(x.m.Titles[d.Name]), clean.Line(d.Network), clean.Line(d.Plugin),
+			run})
 	}
 	var releases []releaseName
 	for _, r := range products.Releases() {
@@ -165,7 +167,8 @@ func (x *answers) axes(doc *result.Document) map[string]any {
 		}
 		releases = append(releases, releaseName{r.Name, r.Title, r.Channel, r.Build, nodes.String()})
 	}
-	return map[string]any{"versions": list(x.m.Versions), "through": x.m.Through(), "designs": list(designs), "releases": releases, "rows": list(x.rows.list), "grids": list(x.gridOf), "hosted": hosted()}
+	return map[string]any{"versions": list(x.m.Versions), "through": x.m.Through(), "designs": list(designs), "releases": releases,
+		"rows": list(x.rows.list), "grids": list(x.gridOf), "hosted": hosted()}
 }
 
 // hosted are the distributions of Kubernetes, as the page shows them.

@@ -34,7 +34,8 @@ func open(t *testing.T, doc []byte, fragment string) string {
 		}
 	})
 	pass := func(ctx context.Context) error {
-		if _, err := emulation.SetVirtualTimePolicy(emulation.VirtualTimePolicyPauseIfNetworkFetchesPending).WithBudget(20000).Do(ctx); err != nil {
+		if _, err := emulation.SetVirtualTimePolicy(emulation.VirtualTimePolicyPauseIfNetworkFetchesPending).WithBudget(20000).Do(
+			ctx); err != nil {
 			return err
 		}
 		select {
@@ -103,7 +104,8 @@ func TestBrowserMatrix(t *testing.T) {
 
 func TestBrowserOpensTheCellOfTheAddress(t *testing.T) {
 	dom := open(t, []byte(report(t, resulttest.Sample())), "#cell=clusterip-split/overlay-win-overlay/1.20")
-	want(t, dom, "differs from the documents", `role="tab"`, "10.244.2.9:80", `class="wcross"`, "ENCAP_10.244.3.0/24", "winlab trace fixtures/labs/overlay-win-overlay.yaml", "read in code", "RemoteSubnetRoute 10.244.3.0/24")
+	want(t, dom, "differs from the documents", `role="tab"`, "10.244.2.9:80", `class="wcross"`, "ENCAP_10.244.3.0/24",
+		"winlab trace fixtures/labs/overlay-win-overlay.yaml", "read in code", "RemoteSubnetRoute 10.244.3.0/24")
 	if regexp.MustCompile(`<div id="panel"[^>]*hidden`).MatchString(dom) {
 		t.Error("the panel is not open")
 	}
@@ -204,7 +206,8 @@ func TestBrowserTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	dom := open(t, b, "")
-	want(t, dom, "no-reply", "icmp-not-translated", "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "protocol is <b>ICMP</b>", "fixtures/cni/flannel-host-gw.conf:14", `class="wcross"`, "frame, ")
+	want(t, dom, "no-reply", "icmp-not-translated", "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "protocol is <b>ICMP</b>",
+		"fixtures/cni/flannel-host-gw.conf:14", `class="wcross"`, "frame, ")
 }
 
 func TestBrowserOpensTheSystemOfTheAddress(t *testing.T) {
@@ -233,7 +236,8 @@ func TestBrowserFiltersReachEveryPart(t *testing.T) {
 	}
 	script := "<script>(async () => { const log = [];"
 	for _, c := range cases {
-		script += `location.hash = "` + c.fragment + `"; await new Promise(r => setTimeout(r, 300)); log.push(location.hash + " " + $$("output.fcount").slice(0, 3).map(o => o.textContent.replace(" under the filters", "")).join("; "));`
+		script += `location.hash = "` + c.fragment +
+			`"; await new Promise(r => setTimeout(r, 300)); log.push(location.hash + " " + $$("output.fcount").slice(0, 3).map(o => o.textContent.replace(" under the filters", "")).join("; "));`
 	}
 	script += `document.body.append(Object.assign(document.createElement("pre"), {id: "log", textContent: log.join("\n")})); })()</script></body>`
 	page := regexp.MustCompile(`<meta http-equiv="Content-Security-Policy"[^>]*>`).ReplaceAllString(report(t, resulttest.Sample()), "")
@@ -252,11 +256,14 @@ func TestBrowserFiltersReachEveryPart(t *testing.T) {
 func TestBrowserShowsStaticChecksOfAClaim(t *testing.T) {
 	page := []byte(report(t, resulttest.Sample()))
 	dom := open(t, page, "#claim=readonly-rootfs")
-	want(t, dom, "spec.containers[*].securityContext.readOnlyRootFilesystem", "it is accepted and has no effect", "readOnlyRootFilesystem: true", "≠ not found", "The example is not found in Kubernetes 1.20", "(windows)", "Part of: ", "#system-linter")
+	want(t, dom, "spec.containers[*].securityContext.readOnlyRootFilesystem", "it is accepted and has no effect",
+		"readOnlyRootFilesystem: true", "≠ not found", "The example is not found in Kubernetes 1.20", "(windows)", "Part of: ", "#system-linter")
 	if n := strings.Count(dom, "<dt>looks at</dt>"); n != 1 {
 		t.Errorf("the rule is shown %d times", n)
 	}
-	want(t, open(t, page, "#claim=trouble-source-vip"), "<dt>symptom</dt>", "Start kube-proxy with --source-vip", "finds source-vip-missing", "2 checks without a lab")
+	want(t, open(t, page, "#claim=trouble-source-vip"), "<dt>symptom</dt>", "Start kube-proxy with --source-vip", "finds source-vip-missing",
+		"2 checks without a lab")
 	want(t, open(t, page, "#claim=windows-build-label"), "It is tried with", "nodeSelector: {}", "⇄ fits linux1")
-	want(t, open(t, page, "#claim=csi-proxy"), "not checked here", "a cluster with storage shows it", "It would need a cluster with Windows nodes")
+	want(t, open(t, page, "#claim=csi-proxy"), "not checked here", "a cluster with storage shows it",
+		"It would need a cluster with Windows nodes")
 }

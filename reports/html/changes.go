@@ -89,8 +89,10 @@ func changesOf(doc *result.Document) *changes {
 			break
 		}
 		p.Date, p.Tool = clean.Line(p.Date), clean.Line(p.Tool)
-		v := runView{Point: p, Agree: p.Outcomes[result.Agrees], Own: p.Outcomes[result.Own], Differ: p.Outcomes[result.Differs] + p.Outcomes[result.Failed] + p.StaticsFailed + p.FlowsFailed,
-			Explained: p.Outcomes[result.Disputed], Unknown: p.Outcomes[result.Unknown], NotChecked: p.Outcomes[result.NotChecked], First: p.Changed == nil, Now: i == 0}
+		v := runView{Point: p, Agree: p.Outcomes[result.Agrees], Own: p.Outcomes[result.Own], Differ: p.Outcomes[result.Differs] +
+			p.Outcomes[result.Failed] + p.StaticsFailed + p.FlowsFailed,
+			Explained: p.Outcomes[result.Disputed], Unknown: p.Outcomes[result.Unknown], NotChecked: p.Outcomes[result.NotChecked],
+			First: p.Changed == nil, Now: i == 0}
 		if p.Changed != nil {
 			v.Changed = *p.Changed
 		}

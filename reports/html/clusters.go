@@ -36,7 +36,8 @@ func (c *cluster) apart(cell *result.Cell) {
 	}
 	for _, k := range cell.Checks {
 		if k.Level == result.Cluster && (!k.Pass || other[k.What] != "") {
-			c.Apart = append(c.Apart, clusterRow{link(cell.Claim, cell.Setting), clean.Line(cell.Claim), clean.Line(k.What), clean.Line(k.Expect), clean.Line(k.Got), other[k.What], clean.Line(k.Summary), clean.Line(k.Known)})
+			c.Apart = append(c.Apart, clusterRow{link(cell.Claim, cell.Setting), clean.Line(cell.Claim), clean.Line(k.What), clean.Line(k.Expect),
+				clean.Line(k.Got), other[k.What], clean.Line(k.Summary), clean.Line(k.Known)})
 		}
 	}
 }
@@ -49,15 +50,19 @@ func (v *view) clusters(doc *result.Document) {
 		if s.Cluster == nil {
 			continue
 		}
-		c := cluster{ID: clean.Line(s.ID), Title: clean.Line(s.Title), Provider: clean.Line(s.Cluster.Provider), Server: clean.Line(s.Cluster.Server), Simulated: s.Cluster.Simulated}
+		c := cluster{ID: clean.Line(s.ID), Title: clean.Line(s.Title), Provider: clean.Line(s.Cluster.Provider),
+			Server: clean.Line(s.Cluster.Server), Simulated: s.Cluster.Simulated}
 		for _, n := range s.Cluster.Nodes {
-			c.Nodes = append(c.Nodes, clean.Line(strings.Join(strings.Fields(fmt.Sprintf("%s: %s %s %s, kubelet %s, %s", n.Name, n.OS, n.Build, n.Image, n.Kubelet, n.Runtime)), " ")))
+			c.Nodes = append(c.Nodes,
+				clean.Line(strings.Join(strings.Fields(fmt.Sprintf("%s: %s %s %s, kubelet %s, %s", n.Name, n.OS, n.Build, n.Image, n.Kubelet,
+					n.Runtime)), " ")))
 		}
 		for _, n := range s.Cluster.Notes {
 			c.Notes = append(c.Notes, clean.Line(n))
 		}
 		for _, n := range s.Cluster.NotTried {
-			c.NotTried = append(c.NotTried, result.NotTried{Claim: clean.Line(n.Claim), What: clean.Line(n.What), Why: clean.Line(n.Why), MaySkip: clean.Line(n.MaySkip)})
+			c.NotTried = append(c.NotTried, result.NotTried{Claim: clean.Line(n.Claim), What: clean.Line(n.What), Why: clean.Line(n.Why),
+				MaySkip: clean.Line(n.MaySkip)})
 		}
 		slices.SortStableFunc(c.NotTried, func(a, b result.NotTried) int { return strings.Compare(a.Why, b.Why) })
 		for j := range doc.Cells {

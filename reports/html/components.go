@@ -44,7 +44,8 @@ func (v *view) components(doc *result.Document) {
 		if strings.Contains(s.Proxy, "DSR") {
 			title += " DSR"
 		}
-		row := realRow{Title: title, Windows: clean.Line(strings.Join(s.Builds, ", ")), Programs: clean.Line(strings.Join(s.Components, ", ")), Objects: s.Objects}
+		row := realRow{Title: title, Windows: clean.Line(strings.Join(s.Builds, ", ")), Programs: clean.Line(strings.Join(s.Components, ", ")),
+			Objects: s.Objects}
 		for _, p := range s.Components {
 			addNew(&programs, clean.Line(p))
 		}

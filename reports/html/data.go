@@ -63,7 +63,8 @@ type packer struct {
 }
 
 func newPacker() *packer {
-	return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}, heads: map[string]ref{}, labAt: map[int]int{}, cited: map[string]bool{}}
+	return &packer{seen: map[[32]byte]ref{}, paths: map[[32]byte]ref{}, heads: map[string]ref{}, labAt: map[int]int{},
+		cited: map[string]bool{}}
 }
 
 func (p *packer) add(v any) (ref, error) {
@@ -388,7 +389,9 @@ func pack(p *packer, doc *result.Document) ([]byte, error) {
 		}
 		flows = append(flows, flow{f, ids[i], others.twinsOf(i), k.Trace})
 	}
-	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "labs": p.labs, "areas": doc.Areas, "claims": claims, "flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": p.facts(doc.Facts), "reasons": reasons(), "verdicts": verdicts()})
+	return encode(map[string]any{"support": ans.axes(doc), "settings": doc.Settings, "labs": p.labs, "areas": doc.Areas, "claims": claims,
+		"flows": flows, "statics": statics, "systems": systemClaims(doc, number), "effects": effects, "facts": p.facts(doc.Facts),
+		"reasons": reasons(), "verdicts": verdicts()})
 }
 
 // facts returns those of the facts that the traces stored so far cite.

@@ -56,7 +56,8 @@ type staticLine struct {
 func packStatics(p *packer, doc *result.Document, number map[string]int, words *scoper) ([]staticLine, error) {
 	var out []staticLine
 	for _, k := range doc.Statics {
-		l := staticLine{Claim: number[k.Claim], Kind: k.Kind, What: k.What, Where: k.Where, Outcome: k.Outcome(), Got: k.Got, scope: words.parseScope(k.Where)}
+		l := staticLine{Claim: number[k.Claim], Kind: k.Kind, What: k.What, Where: k.Where, Outcome: k.Outcome(), Got: k.Got,
+			scope: words.parseScope(k.Where)}
 		if k.Rule != nil {
 			l.What, l.Level, l.Effect = ruleText(k), k.Rule.Level, k.Rule.Effect
 		}

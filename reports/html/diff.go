@@ -53,8 +53,9 @@ func Diff(r *diff.Report) ([]byte, error) {
 		}
 		groups = append(groups, g)
 	}
-	index, err := encode(map[string]any{"report": r, "groups": groups, "counts": r.Counts(), "pairs": r.Pairs(), "originA": r.A.Origin(), "originB": r.B.Origin(),
-		"facts": p.facts(registered()), "reasons": reasons(), "verdicts": verdicts()})
+	index, err := encode(map[string]any{"report": r, "groups": groups, "counts": r.Counts(), "pairs": r.Pairs(), "originA": r.A.Origin(),
+		"originB": r.B.Origin(),
+		"facts":   p.facts(registered()), "reasons": reasons(), "verdicts": verdicts()})
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,8 @@ func compared(t *testing.T) (*diff.Report, *result.Document) {
 			lost.Verdict, lost.Reason = trace.Dropped, "acl-block"
 			p := lost.Paths[0]
 			p.Verdict, p.Reason = lost.Verdict, lost.Reason
-			p.Steps = append(append([]trace.Step{}, p.Steps[:3]...), trace.Step{N: p.Steps[2].N + 1, Place: p.Steps[2].Place, Leg: p.Steps[2].Leg, Object: "acl", Action: trace.ActDrop, Event: trace.Note("lost <here>")})
+			p.Steps = append(append([]trace.Step{}, p.Steps[:3]...), trace.Step{N: p.Steps[2].N + 1, Place: p.Steps[2].Place, Leg: p.Steps[2].Leg,
+				Object: "acl", Action: trace.ActDrop, Event: trace.Note("lost <here>")})
 			lost.Paths = []trace.Path{p}
 			b.Traces.Put("lost", &lost)
 			k.Trace, k.Got, k.Reason, k.Pass = "lost", string(lost.Verdict), string(lost.Reason), false
@@ -100,11 +101,14 @@ func TestChanges(t *testing.T) {
 	}
 	doc.Since = r.Since()
 	one := 1
-	doc.History = []result.Point{{File: "a.json", Date: "2026-11-22T02:00:00Z", Tool: "winlab (devel)", Outcomes: map[string]int{"agrees": 177}},
-		{File: "b.json", Date: "2026-11-23T02:00:00Z", Tool: "winlab (devel)", Outcomes: map[string]int{"agrees": 176, "differs": 14}, Changed: &one}}
+	doc.History = []result.Point{{File: "a.json", Date: "2026-11-22T02:00:00Z", Tool: "winlab (devel)",
+		Outcomes: map[string]int{"agrees": 177}},
+		{File: "b.json", Date: "2026-11-23T02:00:00Z", Tool: "winlab (devel)", Outcomes: map[string]int{"agrees": 176, "differs": 14},
+			Changed: &one}}
 	result.Summarise(doc)
 	dom := open(t, []byte(report(t, doc)), "")
-	want(t, dom, "What changed", "since before", "1</b> of ", "no longer as expected: delivered &gt; dropped acl-block, in 1 check", "The last 2 runs, the newest first", "2026-11-23T02:00:00Z (this one)", "first run", "≠ 14")
+	want(t, dom, "What changed", "since before", "1</b> of ", "no longer as expected: delivered &gt; dropped acl-block, in 1 check",
+		"The last 2 runs, the newest first", "2026-11-23T02:00:00Z (this one)", "first run", "≠ 14")
 	claim := doc.Since.Groups[0].Claims[0]
 	want(t, dom, `<a href="#claim=`+claim+`">`)
 	if b, err := json.Marshal(doc.Since); err != nil || !strings.Contains(string(b), claim) {

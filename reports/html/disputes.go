@@ -69,7 +69,8 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 		}
 		d := dispute{ID: clean.Line(cl.ID), Title: clean.Line(cl.Title), Text: clean.Line(cl.Text), Area: cl.Area, AreaTitle: areas[cl.Area]}
 		for _, s := range cl.Sources {
-			d.Sources = append(d.Sources, result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL, Says: clean.Line(s.Position())})
+			d.Sources = append(d.Sources, result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version),
+				URL: s.URL, Says: clean.Line(s.Position())})
 		}
 		for _, h := range cl.History {
 			if h.Status == result.Disputed || h.Says != "" {
@@ -77,7 +78,8 @@ func (v *view) disputes(doc *result.Document, cells map[string]map[string]*resul
 			}
 		}
 		for _, k := range statics[cl.ID] {
-			x := staticSide{Kind: clean.Line(k.Kind), Where: clean.Line(k.Where), Says: clean.Line(k.What), Mark: "≠", Class: "badmark", scope: words.parseScope(k.Where)}
+			x := staticSide{Kind: clean.Line(k.Kind), Where: clean.Line(k.Where), Says: clean.Line(k.What), Mark: "≠", Class: "badmark",
+				scope: words.parseScope(k.Where)}
 			switch k.Outcome() {
 			case result.Agrees:
 				x.Mark, x.Class = "✓", "okmark"

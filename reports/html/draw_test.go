@@ -51,7 +51,8 @@ func draw(t *testing.T, paths ...*trace.Path) []drawn {
 	}
 	var all []drawn
 	script := `(() => { ` + drawJS + `; const parts = [` + strings.Join(lists, ",") + `];
-		return ` + string(where) + `.map(([n, i]) => { const p = parts[n][i], turn = findTurn(p.steps || []); return {svg: drawing(p, turn), turn}; }); })()`
+		return ` + string(where) +
+		`.map(([n, i]) => { const p = parts[n][i], turn = findTurn(p.steps || []); return {svg: drawing(p, turn), turn}; }); })()`
 	if err := chromedp.Run(newTab(t), chromedp.Evaluate(script, &all)); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,8 @@ func TestMarks(t *testing.T) {
 func TestLongPathsAreCutButSaySo(t *testing.T) {
 	p := &trace.Path{Verdict: trace.Looped, Reason: trace.TTLExceeded}
 	for i := range 128 {
-		p.Steps = append(p.Steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win2"}[i%2], Action: trace.ActForward, Event: trace.Note(fmt.Sprint("route ", i))})
+		p.Steps = append(p.Steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win2"}[i%2], Action: trace.ActForward,
+			Event: trace.Note(fmt.Sprint("route ", i))})
 	}
 	s := draw(t, p)[0].SVG
 	wellFormed(t, s)
@@ -201,12 +203,15 @@ func TestLongPathsAreCutButSaySo(t *testing.T) {
 
 func TestOddPaths(t *testing.T) {
 	cases := map[string]*trace.Path{
-		"no steps":        {Verdict: trace.Unresolved},
-		"no leg":          {Steps: []trace.Step{{N: 1, Place: "win1", Event: trace.Note("x")}}},
-		"no place":        {Steps: []trace.Step{{N: 1, Leg: trace.Reply}}},
-		"hostile text":    {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "<script>\x1b[31m\nx", Object: "\"&'", Event: trace.Note("</svg>\u202e"), Layer: "<b>", Reason: "<i>", Action: trace.ActDrop}}},
-		"broken frame":    {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Frame: []byte{1, 2, 3}}, {N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDecap}}},
-		"tunnel then end": {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Action: trace.ActEncap}, {N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDrop}}},
+		"no steps": {Verdict: trace.Unresolved},
+		"no leg":   {Steps: []trace.Step{{N: 1, Place: "win1", Event: trace.Note("x")}}},
+		"no place": {Steps: []trace.Step{{N: 1, Leg: trace.Reply}}},
+		"hostile text": {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "<script>\x1b[31m\nx", Object: "\"&'",
+			Event: trace.Note("</svg>\u202e"), Layer: "<b>", Reason: "<i>", Action: trace.ActDrop}}},
+		"broken frame": {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Frame: []byte{1, 2, 3}},
+			{N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDecap}}},
+		"tunnel then end": {Steps: []trace.Step{{N: 1, Leg: trace.Request, Place: "a", Action: trace.ActEncap},
+			{N: 2, Leg: trace.Request, Place: "b", Action: trace.ActDrop}}},
 	}
 	names := slices.Sorted(maps.Keys(cases))
 	var list []*trace.Path
@@ -248,12 +253,16 @@ func TestAddressesOfAFrame(t *testing.T) {
 	add(slices.Concat(ether(8, 0), ip4(1, 1, 2, 8, 0, 0, 0)), "10.0.0.1 → 10.0.0.2")
 	add(slices.Concat(ether(8, 0), ip4(6, 1, 2, 0, 80)), "10.0.0.1 → 10.0.0.2")
 	add(slices.Concat(ether(0x81, 0, 0, 7, 8, 0), ip4(6, 1, 2, 0, 80, 0, 81)), "10.0.0.1:80 → 10.0.0.2:81")
-	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 4789, vxlan...)...)), "10.0.0.3:80 → 10.0.0.4:81 in 10.0.0.1:5 → 10.0.0.2:4789 VXLAN 4096")
-	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 8472, vxlan...)...)), "10.0.0.3:80 → 10.0.0.4:81 in 10.0.0.1:5 → 10.0.0.2:8472 VXLAN 4096")
-	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 6081, geneve...)...)), "10.0.0.3:80 → 10.0.0.4:81 in 10.0.0.1:5 → 10.0.0.2:6081 Geneve 5")
+	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 4789, vxlan...)...)),
+		"10.0.0.3:80 → 10.0.0.4:81 in 10.0.0.1:5 → 10.0.0.2:4789 VXLAN 4096")
+	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 8472, vxlan...)...)),
+		"10.0.0.3:80 → 10.0.0.4:81 in 10.0.0.1:5 → 10.0.0.2:8472 VXLAN 4096")
+	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 6081, geneve...)...)),
+		"10.0.0.3:80 → 10.0.0.4:81 in 10.0.0.1:5 → 10.0.0.2:6081 Geneve 5")
 	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 4789, vxlan[:30]...)...)), "10.0.0.1:5 → 10.0.0.2:4789")
 	add(slices.Concat(ether(8, 0), ip4(17, 1, 2, udp(5, 4790, vxlan...)...)), "10.0.0.1:5 → 10.0.0.2:4790")
-	add(slices.Concat(ether(0x86, 0xdd), ip6(6, mapped, append([]byte{0xfd, 0}, append(zeros(13), 9)...), 0, 80, 0, 81)), "[::ffff:1.2.3.4]:80 → [fd00::9]:81")
+	add(slices.Concat(ether(0x86, 0xdd), ip6(6, mapped, append([]byte{0xfd, 0}, append(zeros(13), 9)...), 0, 80, 0, 81)),
+		"[::ffff:1.2.3.4]:80 → [fd00::9]:81")
 	add(slices.Concat(ether(0x86, 0xdd), ip6(58, zeros(16), zeros(16))), ":: → ::")
 	add(ether(8, 6), "nothing")
 	add(slices.Concat(ether(8, 0), ip4(6, 1, 2)[:19]), "nothing")
@@ -264,7 +273,8 @@ func TestAddressesOfAFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	script := `(() => { ` + drawJS + `; return ` + string(list) + `.map(b => { const a = addresses(b); return !a ? "nothing" : a.tunnel ? a.flow + " in " + a.outer + " " + a.tunnel + " " + a.vni : a.flow; }); })()`
+	script := `(() => { ` + drawJS + `; return ` + string(list) +
+		`.map(b => { const a = addresses(b); return !a ? "nothing" : a.tunnel ? a.flow + " in " + a.outer + " " + a.tunnel + " " + a.vni : a.flow; }); })()`
 	if err := chromedp.Run(newTab(t), chromedp.Evaluate(script, &got)); err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,10 @@ func frames(t *testing.T) [][]byte {
 		}
 	}
 	mac := net.HardwareAddr{0, 0x15, 0x5d, 1, 2, 3}
-	ip := &layers.IPv6{Version: 6, HopLimit: 63, NextHeader: layers.IPProtocolTCP, SrcIP: net.ParseIP("fd00:10:244:1::4"), DstIP: net.ParseIP("fd00::1")}
-	tcp := &layers.TCP{SrcPort: 40000, DstPort: 80, Seq: 4294967290, Ack: 7, SYN: true, ACK: true, Window: 64240, Options: []layers.TCPOption{{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: []byte{5, 0xb4}}}}
+	ip := &layers.IPv6{Version: 6, HopLimit: 63, NextHeader: layers.IPProtocolTCP, SrcIP: net.ParseIP("fd00:10:244:1::4"),
+		DstIP: net.ParseIP("fd00::1")}
+	tcp := &layers.TCP{SrcPort: 40000, DstPort: 80, Seq: 4294967290, Ack: 7, SYN: true, ACK: true, Window: 64240,
+		Options: []layers.TCPOption{{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: []byte{5, 0xb4}}}}
 	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeEchoRequest, 0)}
 	ping := &layers.IPv6{Version: 6, HopLimit: 1, NextHeader: layers.IPProtocolICMPv6, SrcIP: net.ParseIP("::1"), DstIP: net.ParseIP("ff02::")}
 	for _, x := range []interface {
@@ -76,9 +78,11 @@ func expected(frame []byte) []string {
 		case *layers.Ethernet:
 			add("Ethernet", "destination", dashed(l.DstMAC), "source", dashed(l.SrcMAC), "type", fmt.Sprintf("0x%04x", uint16(l.EthernetType)))
 		case *layers.IPv4:
-			add("IPv4", "header length", int(l.IHL)*4, "total length", l.Length, "identification", fmt.Sprintf("0x%04x", l.Id), "TTL", l.TTL, "protocol", uint8(l.Protocol), "checksum", fmt.Sprintf("0x%04x", l.Checksum), "source", l.SrcIP, "destination", l.DstIP)
+			add("IPv4", "header length", int(l.IHL)*4, "total length", l.Length, "identification", fmt.Sprintf("0x%04x", l.Id), "TTL", l.TTL,
+				"protocol", uint8(l.Protocol), "checksum", fmt.Sprintf("0x%04x", l.Checksum), "source", l.SrcIP, "destination", l.DstIP)
 		case *layers.IPv6:
-			add("IPv6", "payload length", l.Length, "next header", uint8(l.NextHeader), "hop limit", l.HopLimit, "source", l.SrcIP, "destination", l.DstIP)
+			add("IPv6", "payload length", l.Length, "next header", uint8(l.NextHeader), "hop limit", l.HopLimit, "source", l.SrcIP, "destination",
+				l.DstIP)
 		case *layers.TCP:
 			var flags []string
 			for _, f := range []struct {
@@ -89,13 +93,17 @@ func expected(frame []byte) []string {
 					flags = append(flags, f.name)
 				}
 			}
-			add("TCP", "source port", uint16(l.SrcPort), "destination port", uint16(l.DstPort), "sequence", l.Seq, "acknowledgement", l.Ack, "header length", int(l.DataOffset)*4, "flags", strings.Join(flags, " "), "window", l.Window, "checksum", fmt.Sprintf("0x%04x", l.Checksum))
+			add("TCP", "source port", uint16(l.SrcPort), "destination port", uint16(l.DstPort), "sequence", l.Seq, "acknowledgement", l.Ack,
+				"header length", int(l.DataOffset)*4, "flags", strings.Join(flags, " "), "window", l.Window, "checksum",
+				fmt.Sprintf("0x%04x", l.Checksum))
 		case *layers.UDP:
-			add("UDP", "source port", uint16(l.SrcPort), "destination port", uint16(l.DstPort), "length", l.Length, "checksum", fmt.Sprintf("0x%04x", l.Checksum))
+			add("UDP", "source port", uint16(l.SrcPort), "destination port", uint16(l.DstPort), "length", l.Length, "checksum",
+				fmt.Sprintf("0x%04x", l.Checksum))
 		case *layers.VXLAN:
 			add("VXLAN", "VNI", l.VNI)
 		case *layers.ICMPv4:
-			add("ICMP", "type", l.TypeCode.Type(), "code", l.TypeCode.Code(), "checksum", fmt.Sprintf("0x%04x", l.Checksum), "identifier", l.Id, "sequence", l.Seq)
+			add("ICMP", "type", l.TypeCode.Type(), "code", l.TypeCode.Code(), "checksum", fmt.Sprintf("0x%04x", l.Checksum), "identifier", l.Id,
+				"sequence", l.Seq)
 		case *layers.ICMPv6:
 			add("ICMPv6", "type", l.TypeCode.Type(), "code", l.TypeCode.Code(), "checksum", fmt.Sprintf("0x%04x", l.Checksum))
 		case *layers.ICMPv6Echo:

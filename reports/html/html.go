@@ -59,7 +59,8 @@ var (
 
 var (
 	reportPage = sync.OnceValue(func() *template.Template {
-		return template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + wrongTmpl + componentsTmpl + liveTmpl + clustersTmpl + changesTmpl))
+		return template.Must(template.New("report").Funcs(template.FuncMap{"plural": plural}).Parse(reportTmpl + pagesTmpl + wrongTmpl +
+			componentsTmpl + liveTmpl + clustersTmpl + changesTmpl))
 	})
 	tracePage = sync.OnceValue(func() *template.Template { return template.Must(template.New("trace").Parse(traceTmpl)) })
 )
@@ -87,8 +88,9 @@ func newFrame(title, js string, index []byte, parts []part) frame {
 	sum := sha256.Sum256([]byte(js))
 	return frame{
 		Title: clean.Line(title), CSS: template.CSS(styleCSS + pagesCSS + answersCSS + drawCSS), JS: template.JS(js),
-		Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
-		Index:  template.JS(index), Parts: parts,
+		Policy: "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'",
+		Index: template.JS(index), Parts: parts,
 	}
 }
 

@@ -148,8 +148,10 @@ func TestCellWords(t *testing.T) {
 		want   string
 	}{
 		{"a verdict", []result.Check{k("model", "delivered", "delivered", true)}, "ok"},
-		{"the failing check speaks", []result.Check{k("model", "delivered", "delivered", true), k("model", "delivered", "dropped", false), k("model", "", "looped", true)}, "dropped"},
-		{"different but all as expected", []result.Check{k("model", "delivered", "delivered", true), k("model", "no-reply", "no-reply", true)}, "mixed"},
+		{"the failing check speaks", []result.Check{k("model", "delivered", "delivered", true), k("model", "delivered", "dropped", false),
+			k("model", "", "looped", true)}, "dropped"},
+		{"different but all as expected", []result.Check{k("model", "delivered", "delivered", true), k("model", "no-reply", "no-reply", true)},
+			"mixed"},
 		{"a value", []result.Check{k("model", "4096", "4096", true)}, "holds"},
 		{"another value", []result.Check{k("model", "4096", "1", false)}, "not so"},
 		{"a value that nothing asks for", []result.Check{k("model", "", "1", true)}, "seen"},
@@ -255,7 +257,9 @@ func TestSize(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for name, key := range map[string]string{"trace-varies": "overlay-win-overlay/1.14 pod/client svc/win-webserver:80 tcp 2", "trace-ping": "l2bridge-flannel-host-gw/1.20 pod/client host/internet ping", "trace-name": "overlay-win-overlay/1.20 pod/client name/win-webserver.default:80 tcp"} {
+		for name, key := range map[string]string{"trace-varies": "overlay-win-overlay/1.14 pod/client svc/win-webserver:80 tcp 2",
+			"trace-ping": "l2bridge-flannel-host-gw/1.20 pod/client host/internet ping",
+			"trace-name": "overlay-win-overlay/1.20 pod/client name/win-webserver.default:80 tcp"} {
 			b, err := Trace(resulttest.Sample().Traces.Get(key))
 			if err != nil {
 				t.Fatal(key, err)
@@ -305,7 +309,8 @@ func TestTheBannerDoesNotClaimMoreThanWasFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"As expected", fmt.Sprintf("%d cells unknown to the model", n[result.Unknown]), fmt.Sprintf("%d that differ from one source", n[result.Disputed])} {
+	for _, want := range []string{"As expected", fmt.Sprintf("%d cells unknown to the model", n[result.Unknown]),
+		fmt.Sprintf("%d that differ from one source", n[result.Disputed])} {
 		if !strings.Contains(string(page), want) && !strings.Contains(string(page), strings.Replace(want, "cells", "cell", 1)) {
 			t.Errorf("the page does not say %q", want)
 		}

@@ -14,7 +14,8 @@ import (
 func looped(n int) *trace.Trace {
 	p := trace.Path{Verdict: trace.Looped, Reason: trace.TTLExceeded}
 	add := func(place, text string) {
-		p.Steps = append(p.Steps, trace.Step{N: len(p.Steps) + 1, Leg: trace.Request, Place: place, Action: trace.ActForward, Event: trace.Note(text)})
+		p.Steps = append(p.Steps, trace.Step{N: len(p.Steps) + 1, Leg: trace.Request, Place: place, Action: trace.ActForward,
+			Event: trace.Note(text)})
 	}
 	add("client", "sent")
 	for range n {

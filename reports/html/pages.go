@@ -44,9 +44,11 @@ type lab struct {
 
 // outcomeWords are the outcomes of a claim, the one that needs attention first.
 var outcomeWords = []count{
-	{ID: result.Differs, Title: "≠", Means: "differ"}, {ID: result.Failed, Title: "!", Means: "failed to run"}, {ID: result.Disputed, Title: "⇄", Means: "differ, another source agrees"}, {ID: result.Unknown, Title: "?", Means: "unknown to the model"},
+	{ID: result.Differs, Title: "≠", Means: "differ"}, {ID: result.Failed, Title: "!", Means: "failed to run"},
+	{ID: result.Disputed, Title: "⇄", Means: "differ, another source agrees"}, {ID: result.Unknown, Title: "?", Means: "unknown to the model"},
 	{ID: result.NotChecked, Title: "∅", Means: "not reached by a packet"},
-	{ID: result.Own, Title: "·", Means: "the model's own verdict"}, {ID: result.Agrees, Title: "=", Means: "as documented"}, {ID: result.Unchecked, Title: "–", Means: "not checked here"},
+	{ID: result.Own, Title: "·", Means: "the model's own verdict"}, {ID: result.Agrees, Title: "=", Means: "as documented"},
+	{ID: result.Unchecked, Title: "–", Means: "not checked here"},
 }
 
 func (v *view) systems(doc *result.Document) {
@@ -60,7 +62,8 @@ func (v *view) systems(doc *result.Document) {
 	}
 	of := result.OfClaims(doc)
 	for i, s := range doc.Systems {
-		x := systemView{I: i, Number: s.Number, ID: clean.Line(s.ID), Title: clean.Line(s.Title), Text: clean.Line(s.Text), Missing: clean.Line(s.Missing), Claims: len(s.Claims)}
+		x := systemView{I: i, Number: s.Number, ID: clean.Line(s.ID), Title: clean.Line(s.Title), Text: clean.Line(s.Text),
+			Missing: clean.Line(s.Missing), Claims: len(s.Claims)}
 		for _, c := range s.Code {
 			x.Code = append(x.Code, clean.Line(c))
 		}
@@ -101,10 +104,14 @@ func (v *view) systems(doc *result.Document) {
 
 // staticKinds are the kinds of static checks in the order of the page.
 var staticKinds = []staticKind{
-	{ID: "rule", Title: "rules", One: "rule", Means: "A rule looks at manifests, node configuration or the setting. It is tried on an example that it must find and on one that it must not."},
-	{ID: "placement", Title: "placements", One: "placement", Means: "Which nodes the scheduler may choose for a pod, and on which of them its containers can start."},
-	{ID: "resources", Title: "checks of resources", One: "check of resources", Means: "What the kubelet of a Windows node makes of reserves, limits and requests."},
-	{ID: "doctor", Title: "folders of nodes", One: "folder of a node", Means: "What is found in a folder with the files and outputs of a node."},
+	{ID: "rule", Title: "rules", One: "rule",
+		Means: "A rule looks at manifests, node configuration or the setting. It is tried on an example that it must find and on one that it must not."},
+	{ID: "placement", Title: "placements", One: "placement",
+		Means: "Which nodes the scheduler may choose for a pod, and on which of them its containers can start."},
+	{ID: "resources", Title: "checks of resources", One: "check of resources",
+		Means: "What the kubelet of a Windows node makes of reserves, limits and requests."},
+	{ID: "doctor", Title: "folders of nodes", One: "folder of a node",
+		Means: "What is found in a folder with the files and outputs of a node."},
 }
 
 type staticKind struct {
@@ -150,7 +157,8 @@ func (v *view) statics(doc *result.Document) {
 		}
 		kinds[at].Failed++
 		cl := claims[k.Claim] // Validate made sure that it is there
-		v.StaticDiffs = append(v.StaticDiffs, staticDiff{Claim: clean.Line(k.Claim), Title: clean.Line(cl.Title), Area: areas[cl.Area], Kind: clean.Line(k.Kind), What: clean.Line(k.What), Where: clean.Line(k.Where),
+		v.StaticDiffs = append(v.StaticDiffs, staticDiff{Claim: clean.Line(k.Claim), Title: clean.Line(cl.Title), Area: areas[cl.Area],
+			Kind: clean.Line(k.Kind), What: clean.Line(k.What), Where: clean.Line(k.Where),
 			Expect: clean.Line(k.Expect), Got: clean.Line(k.Got), Why: clean.Line(k.Summary)})
 	}
 	v.StaticKinds = slices.DeleteFunc(kinds, func(k staticKind) bool { return k.N == 0 })
@@ -183,7 +191,8 @@ func (v *view) coverage(doc *result.Document) {
 		v.Needs = append(v.Needs, count{ID: n.ID, Title: title, Means: n.Means, N: c.Total.Needs[n.ID]})
 	}
 	row := func(a result.AreaCoverage) coverageRow {
-		r := coverageRow{ID: a.Area, Title: clean.Line(a.Title), Claims: a.Claims, Checked: a.Checked, Unchecked: a.Unchecked, Disputed: a.Disputed}
+		r := coverageRow{ID: a.Area, Title: clean.Line(a.Title), Claims: a.Claims, Checked: a.Checked, Unchecked: a.Unchecked,
+			Disputed: a.Disputed}
 		if a.Claims > 0 {
 			r.Percent = 100 * a.Checked / a.Claims
 		}

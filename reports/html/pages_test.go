@@ -89,7 +89,8 @@ func TestContradictionsShowWhatTheModelSays(t *testing.T) {
 	if d := have["pod-to-node"]; len(d.Sides) == 0 || len(d.Sides[0].Where) == 0 {
 		t.Error("pod-to-node does not show the model's verdicts")
 	}
-	if d := have["windows-build-label"]; len(d.Statics) != 2 || d.Statics[0].V != "1.20" || d.Statics[0].Mark != "✓" || d.Statics[1].Mark != "⇄" {
+	if d := have["windows-build-label"]; len(d.Statics) != 2 || d.Statics[0].V != "1.20" || d.Statics[0].Mark != "✓" ||
+		d.Statics[1].Mark != "⇄" {
 		t.Errorf("windows-build-label does not show its placements: %+v", d.Statics)
 	}
 	if d := have["two-editions"]; d.Why != "a statement about documents" {
@@ -118,8 +119,11 @@ func TestStaticChecksThatFailAreDifferences(t *testing.T) {
 // TestTheMatrixSaysWhatChecksAClaimWithoutCells: such a row is one field.
 func TestTheMatrixSaysWhatChecksAClaimWithoutCells(t *testing.T) {
 	want := map[string]string{
-		"hostnetwork": "agrees: 2 rules", "readonly-rootfs": "differs: 1 rule, 1 not as documented", "windows-build-label": "disputed: 2 placements", "allocatable": "agrees: 1 check of resources",
-		"trouble-source-vip": "agrees: 1 rule, 1 folder of a node", "two-editions": "un: nothing checks it", "csi-proxy": "un: nothing checks it; it needs a cluster", "rras-forwarding": "un: nothing checks it; it needs a lab", "max-endpoints": "un: nothing checks it; it needs a lab",
+		"hostnetwork": "agrees: 2 rules", "readonly-rootfs": "differs: 1 rule, 1 not as documented",
+		"windows-build-label": "disputed: 2 placements", "allocatable": "agrees: 1 check of resources",
+		"trouble-source-vip": "agrees: 1 rule, 1 folder of a node", "two-editions": "un: nothing checks it",
+		"csi-proxy": "un: nothing checks it; it needs a cluster", "rras-forwarding": "un: nothing checks it; it needs a lab",
+		"max-endpoints": "un: nothing checks it; it needs a lab",
 	}
 	got := map[string]string{}
 	for _, a := range newView(resulttest.Sample()).Areas {
@@ -146,7 +150,8 @@ func TestCoverageIsTheSameEverywhere(t *testing.T) {
 	}
 	for i, a := range c.Areas {
 		r := v.Coverage[i]
-		if r.Claims != a.Claims || r.Checked != a.Checked || r.Unchecked != a.Unchecked || r.By[0].N != a.By["model"] || r.By[1].N != a.By["rules"] || r.Needs[0].N != a.Needs["cluster"] {
+		if r.Claims != a.Claims || r.Checked != a.Checked || r.Unchecked != a.Unchecked || r.By[0].N != a.By["model"] ||
+			r.By[1].N != a.By["rules"] || r.Needs[0].N != a.Needs["cluster"] {
 			t.Errorf("%s: %+v, want %+v", a.Area, r, a)
 		}
 	}
@@ -214,7 +219,8 @@ func TestLiveFlowsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="live"`, "2 flows were made", "1 live flow was not as in the trace.", "the trace says &lt;delivered&gt;", "Not made: 1 (it was not)."} {
+	for _, want := range []string{`id="live"`, "2 flows were made", "1 live flow was not as in the trace.", "the trace says &lt;delivered&gt;",
+		"Not made: 1 (it was not)."} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page has no %s", want)
 		}
@@ -240,7 +246,8 @@ func TestRealComponentsAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`id="real"`, "win1, only with components: endpoint web_cbr0: Dns.Search[1] = svc.cluster.local", "#cell=ping-node/l2bridge-flannel-host-gw/1.14"} {
+	for _, want := range []string{`id="real"`, "win1, only with components: endpoint web_cbr0: Dns.Search[1] = svc.cluster.local",
+		"#cell=ping-node/l2bridge-flannel-host-gw/1.14"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page has no %s", want)
 		}
@@ -264,7 +271,8 @@ func TestClustersSayWhetherTheyAreSimulated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a simulated cluster: no evidence of what Windows does", "win1: windows 10.0.20348.2340", "&lt;no image&gt;"} {
+	for _, want := range []string{"a simulated cluster: no evidence of what Windows does", "win1: windows 10.0.20348.2340",
+		"&lt;no image&gt;"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}

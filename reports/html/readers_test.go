@@ -33,7 +33,9 @@ import (
 // reportFile is the report of two designs and of all incidents, made once: real data, because
 // readers ask about it.
 var reportFile = sync.OnceValues(func() (string, error) {
-	doc, err := verify.Run(context.Background(), verify.Options{Paths: []string{"../../fixtures/labs/overlay-flannel-vxlan.yaml", "../../fixtures/labs/l2bridge-azure-cni.yaml", "../../fixtures/incidents"}, Tool: "winlab test", Command: "winlab run"})
+	doc,
+		err := verify.Run(context.Background(), verify.Options{Paths: []string{"../../fixtures/labs/overlay-flannel-vxlan.yaml",
+		"../../fixtures/labs/l2bridge-azure-cni.yaml", "../../fixtures/incidents"}, Tool: "winlab test", Command: "winlab run"})
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +156,8 @@ func (r *reader) await(js string, into any) {
 // settle waits until the page has answered.
 func (r *reader) settle() {
 	r.t.Helper()
-	r.await(`new Promise(done => { const look = () => "ready" in document.documentElement.dataset ? setTimeout(done, 80) : setTimeout(look, 20); setTimeout(look, 20); })`, nil)
+	r.await(
+		`new Promise(done => { const look = () => "ready" in document.documentElement.dataset ? setTimeout(done, 80) : setTimeout(look, 20); setTimeout(look, 20); })`, nil)
 }
 
 // act is one thing that a reader does.
@@ -170,7 +173,9 @@ func (r *reader) act(actions ...chromedp.Action) {
 func (r *reader) click(sel string) {
 	r.t.Helper()
 	var at []float64
-	r.do(chromedp.Evaluate(`(e => { if (!e) return []; e.scrollIntoView({block: "center", behavior: "instant"}); const b = e.getClientRects()[0]; return [b.x + b.width / 2, b.y + b.height / 2]; })(document.querySelector(`+quote(sel)+`))`, &at))
+	r.do(
+		chromedp.Evaluate(
+			`(e => { if (!e) return []; e.scrollIntoView({block: "center", behavior: "instant"}); const b = e.getClientRects()[0]; return [b.x + b.width / 2, b.y + b.height / 2]; })(document.querySelector(`+quote(sel)+`))`, &at))
 	if len(at) != 2 {
 		r.t.Fatalf("there is no %s to click", sel)
 	}
@@ -180,7 +185,8 @@ func (r *reader) click(sel string) {
 // choose picks an option of a filter.
 func (r *reader) choose(name, value string) {
 	r.t.Helper()
-	r.act(chromedp.Evaluate(`form.elements.`+name+`.value = `+quote(value)+`; form.elements.`+name+`.dispatchEvent(new Event("input", {bubbles: true}))`, nil))
+	r.act(chromedp.Evaluate(`form.elements.`+name+`.value = `+quote(value)+`; form.elements.`+name+
+		`.dispatchEvent(new Event("input", {bubbles: true}))`, nil))
 }
 
 // search types words.
@@ -210,7 +216,8 @@ func (r *reader) sees(sel string, texts ...string) {
 	// text yet.
 	var shown string
 	for range 100 {
-		shown = r.eval(`(e => { if (!e || !e.checkVisibility()) return "not visible"; if (!e.innerText) e.scrollIntoView({block: "nearest"}); return e.innerText; })(document.querySelector(` + quote(sel) + `))`)
+		shown = r.eval(
+			`(e => { if (!e || !e.checkVisibility()) return "not visible"; if (!e.innerText) e.scrollIntoView({block: "nearest"}); return e.innerText; })(document.querySelector(` + quote(sel) + `))`)
 		if !slices.ContainsFunc(texts, func(s string) bool { return !strings.Contains(shown, s) }) {
 			return
 		}
@@ -242,13 +249,15 @@ func TestAnEngineerAsks(t *testing.T) {
 	r.choose("build", "r:2022")
 	r.checkActions()
 	r.sees("#h-answer", "NodePort from the node itself")
-	label := r.eval(`[...document.querySelectorAll("#answer .seg")].map(b => b.ariaLabel).find(l => l.includes("flannel VXLAN") && l.includes("1.19–1.37"))`)
+	label := r.eval(
+		`[...document.querySelectorAll("#answer .seg")].map(b => b.ariaLabel).find(l => l.includes("flannel VXLAN") && l.includes("1.19–1.37"))`)
 	if !strings.Contains(label, "works, contested") {
 		t.Errorf("the strip says %q", label)
 	}
 	// The address gives the same answer to whoever gets it.
 	r = read(t, "#answer=nodeport-from-own-node&k8s=1.33&build=r:2022&net=d:overlay-flannel-vxlan", 1280)
-	r.sees("#answer .said", "Kubernetes 1.33 · Windows Server 2022 (20348) · flannel VXLAN", "Works", "contested", "since 1.19", "KB4571748", "documents", "not tried here", "real components", "cluster")
+	r.sees("#answer .said", "Kubernetes 1.33 · Windows Server 2022 (20348) · flannel VXLAN", "Works", "contested", "since 1.19", "KB4571748",
+		"documents", "not tried here", "real components", "cluster")
 	r.choose("k8s", "1.14")
 	r.sees("#answer .said", "Kubernetes 1.14", "No document names Windows Server 2022 as a node of Kubernetes 1.14")
 	r.click(`#answer .crumbs a`)
@@ -273,7 +282,8 @@ func TestAManagerLooks(t *testing.T) {
 	if low := r.eval(`Math.round(document.querySelector("#a-sure").getBoundingClientRect().bottom) <= innerHeight`); low != "true" {
 		t.Error("how sure it is is not on the first screen")
 	}
-	if red := r.eval(`[...document.querySelectorAll("#answers b, .tile b")].filter(b => b.textContent === "0" && b.checkVisibility() && getComputedStyle(b).color === getComputedStyle(document.querySelector(".state-tile.s-n")).color).length`); red != "0" {
+	if red := r.eval(
+		`[...document.querySelectorAll("#answers b, .tile b")].filter(b => b.textContent === "0" && b.checkVisibility() && getComputedStyle(b).color === getComputedStyle(document.querySelector(".state-tile.s-n")).color).length`); red != "0" {
 		t.Errorf("%s zeros are red", red)
 	}
 	r.click(`.state-tile.s-n`)
@@ -286,7 +296,8 @@ func TestAWriterLooksForWhatToMend(t *testing.T) {
 	r := read(t, "", 1280)
 	r.click(`nav a[href="#wrong"]`)
 	r.checkActions()
-	r.sees("#wrong", "Network", "1.22-1.36", "against it", "Kubernetes on Windows common problems", "model", "delivered", "not tried with real programs", "say that it failed before KB4571748")
+	r.sees("#wrong", "Network", "1.22-1.36", "against it", "Kubernetes on Windows common problems", "model", "delivered",
+		"not tried with real programs", "say that it failed before KB4571748")
 }
 
 // TestSomebodyOnCallReadsAnIncident: broken and fixed side by side with the step at which they
@@ -332,7 +343,8 @@ func TestSomebodyOnCallReadsAnIncident(t *testing.T) {
 // TestSearchFindsWhatPeopleType.
 func TestSearchFindsWhatPeopleType(t *testing.T) {
 	r := read(t, "", 1280)
-	for words, want := range map[string]string{"KB4571748": "NodePort", "hostport": "ost", "ltsc2022": "2022", "Server 2022": "2022", "20348": "2022", "source vip": "source VIP"} {
+	for words, want := range map[string]string{"KB4571748": "NodePort", "hostport": "ost", "ltsc2022": "2022", "Server 2022": "2022",
+		"20348": "2022", "source vip": "source VIP"} {
 		r.do(chromedp.Evaluate(`document.querySelector("#q").value = ""`, nil))
 		r.search(words)
 		r.sees("#a-list", want)
@@ -395,8 +407,10 @@ func TestKeysAlone(t *testing.T) {
 
 // pages are what layout and accessibility are held to.
 var pages = map[string]string{
-	"first": "", "search": "#q=nodeport", "answer": "#answer=nodeport-from-own-node&k8s=1.33&build=r:2022", "static": "#answer=readonly-rootfs",
-	"cell": "#cell=icmp-outside-unsupported/overlay-flannel-vxlan/1.20-17763.1432", "claim": "#claim=dispute-vip-from-nodes", "wrong": "#wrong",
+	"first": "", "search": "#q=nodeport", "answer": "#answer=nodeport-from-own-node&k8s=1.33&build=r:2022",
+	"static": "#answer=readonly-rootfs",
+	"cell":   "#cell=icmp-outside-unsupported/overlay-flannel-vxlan/1.20-17763.1432", "claim": "#claim=dispute-vip-from-nodes",
+	"wrong": "#wrong",
 }
 
 // TestNothingGoesSideways: no page is wider than its window, and no card; tables and drawings
@@ -408,7 +422,9 @@ func TestNothingGoesSideways(t *testing.T) {
 		for _, width := range full.Ends([]int64{390, 820, 1280, 1920}) {
 			r.act(emulation.SetDeviceMetricsOverride(width, 900, 1, false))
 			if wide := r.eval(`document.documentElement.scrollWidth`); wide != fmt.Sprint(width) {
-				t.Errorf("%s at %d px is %s px wide: %s", name, width, wide, r.eval(`[...document.querySelectorAll("body *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide,.scroll,.draw,pre,.strip-box")).slice(0, 5).map(e => e.tagName + "." + e.className).join(" ")`))
+				t.Errorf("%s at %d px is %s px wide: %s", name, width, wide,
+					r.eval(
+						`[...document.querySelectorAll("body *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide,.scroll,.draw,pre,.strip-box")).slice(0, 5).map(e => e.tagName + "." + e.className).join(" ")`))
 			}
 		}
 	}
@@ -479,8 +495,10 @@ func TestHeadingsAreNotUnderTheBar(t *testing.T) {
 	for _, width := range []int64{390, 1280} {
 		r.act(emulation.SetDeviceMetricsOverride(width, 900, 1, false))
 		for _, id := range strings.Fields(r.eval(`[...document.querySelectorAll("nav a")].map(a => a.hash.slice(1)).join(" ")`)) {
-			r.act(chromedp.Evaluate(`document.documentElement.style.scrollBehavior = "auto"; document.querySelector('nav a[href="#`+id+`"]').click()`, nil))
-			if ok := r.eval(`(() => { const h = document.querySelector("#` + id + ` h2").getBoundingClientRect(), bars = [...document.querySelectorAll(".top,#filters")].filter(e => getComputedStyle(e).position === "sticky").map(e => e.getBoundingClientRect().bottom); return h.top >= Math.max(0, ...bars) - 1 && h.bottom <= innerHeight || scrollY + innerHeight >= document.documentElement.scrollHeight - 2; })()`); ok != "true" {
+			r.act(chromedp.Evaluate(`document.documentElement.style.scrollBehavior = "auto"; document.querySelector('nav a[href="#`+id+
+				`"]').click()`, nil))
+			if ok := r.eval(`(() => { const h = document.querySelector("#` + id +
+				` h2").getBoundingClientRect(), bars = [...document.querySelectorAll(".top,#filters")].filter(e => getComputedStyle(e).position === "sticky").map(e => e.getBoundingClientRect().bottom); return h.top >= Math.max(0, ...bars) - 1 && h.bottom <= innerHeight || scrollY + innerHeight >= document.documentElement.scrollHeight - 2; })()`); ok != "true" {
 				t.Errorf("the heading of %s is under the bar at %d px", id, width)
 			}
 		}
@@ -490,7 +508,8 @@ func TestHeadingsAreNotUnderTheBar(t *testing.T) {
 // TestPagesAreAllTried: a page that is linked in the head has a place in these tests.
 func TestPagesAreAllTried(t *testing.T) {
 	r := read(t, "", 1280)
-	if ids := strings.Fields(r.eval(`[...document.querySelectorAll("nav a")].map(a => a.hash.slice(1)).join(" ")`)); !slices.Contains(ids, "answers") || len(ids) < 8 {
+	if ids := strings.Fields(r.eval(`[...document.querySelectorAll("nav a")].map(a => a.hash.slice(1)).join(" ")`)); !slices.Contains(ids,
+		"answers") || len(ids) < 8 {
 		t.Errorf("the head leads to %v", ids)
 	}
 }
@@ -505,7 +524,8 @@ func TestPluginAuthor(t *testing.T) {
 	t.Chdir(dir)
 	run := func() *result.Document {
 		t.Helper()
-		doc, err := verify.Run(t.Context(), verify.Options{Paths: []string{"fixtures/labs/l2bridge-flannel-host-gw.yaml"}, Tool: "winlab test", Command: "winlab run"})
+		doc, err := verify.Run(t.Context(), verify.Options{Paths: []string{"fixtures/labs/l2bridge-flannel-host-gw.yaml"}, Tool: "winlab test",
+			Command: "winlab run"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,8 @@ import (
 func TestScope(t *testing.T) {
 	var settings []result.Setting
 	for _, v := range []string{"1.5", "1.14", "1.19", "1.20", "1.36"} {
-		settings = append(settings, result.Setting{Kubernetes: v, Network: "overlay", Design: "overlay-win-overlay"}, result.Setting{Kubernetes: v, Network: "l2bridge", Design: "l2bridge-azure-cni"})
+		settings = append(settings, result.Setting{Kubernetes: v, Network: "overlay", Design: "overlay-win-overlay"},
+			result.Setting{Kubernetes: v, Network: "l2bridge", Design: "l2bridge-azure-cni"})
 	}
 	s := newScoper(&result.Document{Settings: settings})
 	for where, want := range map[string]scope{

@@ -19,7 +19,8 @@ func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle str
 		if c == nil || (c.Outcome != result.Differs && c.Outcome != result.Failed && c.Outcome != result.Disputed) {
 			continue
 		}
-		d := difference{Claim: clean.Line(cl.ID), Title: clean.Line(cl.Title), Area: areaTitle, Documented: c.Documented, Basis: c.Basis, Outcome: c.Outcome}
+		d := difference{Claim: clean.Line(cl.ID), Title: clean.Line(cl.Title), Area: areaTitle, Documented: c.Documented, Basis: c.Basis,
+			Outcome: c.Outcome}
 		for _, k := range c.Checks {
 			if d.Got == "" || !k.Pass {
 				d.Got, d.Reason, d.Why = clean.Line(k.Got), clean.Line(k.Reason), clean.Line(k.Summary)
@@ -31,7 +32,8 @@ func (v *view) differences(doc *result.Document, cl *result.Claim, areaTitle str
 			}
 		}
 		at := slices.IndexFunc(v.Differences[start:], func(o difference) bool {
-			return o.Documented == d.Documented && o.Expect == d.Expect && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome && o.Level == d.Level && o.Known == d.Known
+			return o.Documented == d.Documented && o.Expect == d.Expect && o.Got == d.Got && o.Reason == d.Reason && o.Outcome == d.Outcome &&
+				o.Level == d.Level && o.Known == d.Known
 		})
 		if at < 0 {
 			v.Differences = append(v.Differences, d)
@@ -63,7 +65,8 @@ func (v *view) tiles(doc *result.Document) {
 	for _, t := range []tile{
 		{ID: result.Differs, Label: "differ", Do: "Open each one: the documents, the model or our reading is wrong."},
 		{ID: result.Failed, Label: "failed to run", Do: "The check could not be done. Fix the lab or the claim."},
-		{ID: result.Disputed, Label: "differ, another source agrees", Do: "The model does not do what one document says and does what another one says. A real node decides."},
+		{ID: result.Disputed, Label: "differ, another source agrees",
+			Do: "The model does not do what one document says and does what another one says. A real node decides."},
 		{ID: result.Unknown, Label: "unknown", Do: "The model does not know, and names the missing fact. Evidence is welcome."},
 		{ID: result.NotChecked, Label: "not reached", Do: "No packet reached what the claim is about. Each says why."},
 		{ID: result.Own, Label: "own verdict", Do: "The documents are silent. Trust it as far as its evidence goes."},
@@ -78,7 +81,10 @@ func (v *view) tiles(doc *result.Document) {
 func (v *view) flows(doc *result.Document) {
 	ids := flowIDs(doc.Flows)
 	for i, f := range doc.Flows {
-		row := flowRow{Link: "#flow=" + fragment(ids[i]), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant), VariantTitle: clean.Line(f.VariantTitle), Setting: clean.Line(f.Setting), Name: clean.Line(f.At()), What: clean.Line(f.What), Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass, Open: f.Open()}
+		row := flowRow{Link: "#flow=" + fragment(ids[i]), Lab: clean.Line(f.Lab), Variant: clean.Line(f.Variant),
+			VariantTitle: clean.Line(f.VariantTitle), Setting: clean.Line(f.Setting), Name: clean.Line(f.At()), What: clean.Line(f.What),
+			Expect: clean.Line(f.Expect), Got: clean.Line(f.Got), Reason: clean.Line(f.Reason), Why: clean.Line(f.Summary), Pass: f.Pass,
+			Open: f.Open()}
 		_, row.Kind = word(f.Check)
 		v.FlowsTotal++
 		if !f.Pass {
@@ -94,7 +100,8 @@ func (v *view) flows(doc *result.Document) {
 			if title == "" {
 				title = row.Lab
 			}
-			v.Incidents = append(v.Incidents, incident{Lab: row.Lab, Title: title, Incident: clean.Line(f.Incident), URL: ThreadURL(f.Incident), File: clean.Line(f.File)})
+			v.Incidents = append(v.Incidents, incident{Lab: row.Lab, Title: title, Incident: clean.Line(f.Incident), URL: ThreadURL(f.Incident),
+				File: clean.Line(f.File)})
 			at = len(v.Incidents) - 1
 		}
 		v.Incidents[at].Rows = append(v.Incidents[at].Rows, row)
@@ -121,7 +128,8 @@ func (v *view) notices(doc *result.Document) {
 		if n.Variant != "" {
 			where = append(where, n.Variant)
 		}
-		v.Notices = append(v.Notices, notice{What: clean.Line(n.What), At: clean.Line(n.Place()), Why: clean.Line(n.Why), Lab: clean.Line(n.Lab), Where: clean.Line(strings.Join(where, ", "))})
+		v.Notices = append(v.Notices, notice{What: clean.Line(n.What), At: clean.Line(n.Place()), Why: clean.Line(n.Why), Lab: clean.Line(n.Lab),
+			Where: clean.Line(strings.Join(where, ", "))})
 	}
 }
 

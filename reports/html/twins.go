@@ -40,7 +40,8 @@ func (p *pairs) twinsOf(i int) []twin {
 	var all []twin
 	for j := range doc.Flows {
 		o := &doc.Flows[j]
-		if i == j || o.Lab != f.Lab || o.File != f.File || o.Name != f.Name || o.Step != f.Step || o.Setting != f.Setting || o.Variant == f.Variant || o.Trace == "" || f.Trace == "" {
+		if i == j || o.Lab != f.Lab || o.File != f.File || o.Name != f.Name || o.Step != f.Step || o.Setting != f.Setting ||
+			o.Variant == f.Variant || o.Trace == "" || f.Trace == "" {
 			continue
 		}
 		x := twin{Flow: j}

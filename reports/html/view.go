@@ -157,12 +157,14 @@ type uncheckedClaim struct{ ID, Title, AreaTitle, Area, Why string }
 var docMark = map[string]string{"works": "✓", "fails": "✕", "conditional": "◐", "disputed": "⇄", "silent": "·"}
 
 // outcomeMark is the glyph for what needs attention.
-var outcomeMark = map[string]string{result.Differs: "≠", result.Failed: "!", result.Disputed: "⇄", result.Unknown: "?", result.NotChecked: "∅"}
+var outcomeMark = map[string]string{result.Differs: "≠", result.Failed: "!", result.Disputed: "⇄", result.Unknown: "?",
+	result.NotChecked: "∅"}
 
 // verdictWord is the short form of a verdict in a cell, and its kind.
 var verdictWord = map[string][2]string{
-	"delivered": {"ok", "ok"}, "varies": {"varies", "mid"}, "no-reply": {"no reply", "no"}, "rejected": {"refused", "no"}, "dropped": {"dropped", "no"},
-	"looped": {"loops", "no"}, "unresolved": {"no name", "no"}, "unknown": {"unknown", "hole"}, "error": {"error", "err"},
+	"delivered": {"ok", "ok"}, "varies": {"varies", "mid"}, "no-reply": {"no reply", "no"}, "rejected": {"refused", "no"},
+	"dropped": {"dropped", "no"},
+	"looped":  {"loops", "no"}, "unresolved": {"no name", "no"}, "unknown": {"unknown", "hole"}, "error": {"error", "err"},
 }
 
 // word is the short form of one check.
@@ -265,7 +267,8 @@ func small(s *result.Setting) string {
 }
 
 func newView(doc *result.Document) *view {
-	v := &view{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Date: clean.Line(doc.Date), Changes: changesOf(doc), Columns: len(doc.Settings) + 1, Claims: len(doc.Claims), Cells: len(doc.Cells)}
+	v := &view{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Date: clean.Line(doc.Date), Changes: changesOf(doc),
+		Columns: len(doc.Settings) + 1, Claims: len(doc.Claims), Cells: len(doc.Cells)}
 	index := map[string]int{}
 	for i := range doc.Settings {
 		s := &doc.Settings[i]
@@ -279,9 +282,11 @@ func newView(doc *result.Document) *view {
 			v.Groups = append(v.Groups, group{clean.Line(s.Design), clean.Line(title), clean.Line(s.Network), 0})
 		}
 		v.Groups[len(v.Groups)-1].Span++
-		x := setting{I: i, ID: clean.Line(s.ID), Design: clean.Line(s.Design), Variant: clean.Line(s.Variant), Title: label(s), Network: clean.Line(s.Network), Plugin: clean.Line(s.Plugin), Proxy: clean.Line(s.Proxy),
+		x := setting{I: i, ID: clean.Line(s.ID), Design: clean.Line(s.Design), Variant: clean.Line(s.Variant), Title: label(s),
+			Network: clean.Line(s.Network), Plugin: clean.Line(s.Plugin), Proxy: clean.Line(s.Proxy),
 			Kubernetes: clean.Line(s.Kubernetes), Builds: clean.Line(strings.Join(s.Builds, " ")), First: first}
-		x.Hint = fmt.Sprintf("%s: %s on %s, kube-proxy %s, Kubernetes %s, Windows %s", x.Design, x.Plugin, x.Network, x.Proxy, x.Kubernetes, x.Builds)
+		x.Hint = fmt.Sprintf("%s: %s on %s, kube-proxy %s, Kubernetes %s, Windows %s", x.Design, x.Plugin, x.Network, x.Proxy, x.Kubernetes,
+			x.Builds)
 		x.Small = small(s)
 		v.Settings = append(v.Settings, x)
 		addNew(&v.Versions, x.Kubernetes)
@@ -354,5 +359,6 @@ func cellOf(c *result.Cell, i int, first bool) cellView {
 	if c == nil {
 		return cellView{S: i, First: first, Class: "none"}
 	}
-	return cellView{S: i, First: first, Class: c.Outcome, Doc: c.Documented, Mark: docMark[c.Documented], Words: words(c.Checks), Outcome: outcomeMark[c.Outcome]}
+	return cellView{S: i, First: first, Class: c.Outcome, Doc: c.Documented, Mark: docMark[c.Documented], Words: words(c.Checks),
+		Outcome: outcomeMark[c.Outcome]}
 }

@@ -103,7 +103,8 @@ func (v *view) wrong(m *support.Matrix, cl *result.Claim, k result.Check, at pla
 	}
 	x := wrong{}
 	for i, s := range cl.Sources {
-		s := result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL, Says: clean.Line(s.Says), Edit: clean.Line(s.Edit)}
+		s := result.Source{Doc: clean.Line(s.Doc), Section: clean.Line(s.Section), Version: clean.Line(s.Version), URL: s.URL,
+			Says: clean.Line(s.Says), Edit: clean.Line(s.Edit)}
 		says := loser > 0 && loser <= len(cl.Sources) && s.Says != "" && s.Says == clean.Line(cl.Sources[loser-1].Says)
 		switch {
 		case i+1 == counter:
@@ -118,7 +119,8 @@ func (v *view) wrong(m *support.Matrix, cl *result.Claim, k result.Check, at pla
 		}
 	}
 	_, until, _ := strings.Cut(x.Place.Version, "-")
-	x.Living = cmp.Or(until, x.Place.Version) == m.Through() || slices.ContainsFunc(x.Also, func(s result.Source) bool { return strings.HasSuffix(s.Version, "-"+m.Through()) })
+	x.Living = cmp.Or(until, x.Place.Version) == m.Through() ||
+		slices.ContainsFunc(x.Also, func(s result.Source) bool { return strings.HasSuffix(s.Version, "-"+m.Through()) })
 	o := v.placeOf(x)
 	i := slices.IndexFunc(o.Claims, func(c wrongClaim) bool { return c.ID == clean.Line(cl.ID) })
 	if i < 0 {
@@ -127,7 +129,8 @@ func (v *view) wrong(m *support.Matrix, cl *result.Claim, k result.Check, at pla
 	}
 	c := &o.Claims[i]
 	_, kind := word(k)
-	f := wrongFinding{Level: clean.Line(string(cmp.Or(k.Level, result.Model))), What: clean.Line(k.What), Got: clean.Line(k.Got), Kind: kind, Words: words}
+	f := wrongFinding{Level: clean.Line(string(cmp.Or(k.Level, result.Model))), What: clean.Line(k.What), Got: clean.Line(k.Got), Kind: kind,
+		Words: words}
 	n := slices.IndexFunc(c.Found, func(y wrongFinding) bool {
 		return y.Level == f.Level && y.What == f.What && y.Got == f.Got && y.Words == f.Words
 	})

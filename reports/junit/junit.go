@@ -29,7 +29,8 @@ func Write(w io.Writer, doc *result.Document) error {
 	if err != nil {
 		return err
 	}
-	all := &junitxml.Suites{Name: "winlab", Suites: slices.Concat(matrix, statics(doc.Statics, claims), flows(doc.Flows), unchecked(doc.Claims))}
+	all := &junitxml.Suites{Name: "winlab", Suites: slices.Concat(matrix, statics(doc.Statics, claims), flows(doc.Flows),
+		unchecked(doc.Claims))}
 	unique(all.Suites)
 	return all.Write(w)
 }
@@ -99,7 +100,8 @@ func unchecked(cs []result.Claim) []*junitxml.Suite {
 	su := newSuite("claims without a check", "")
 	for _, c := range cs {
 		if c.Unchecked != "" {
-			su.Cases = append(su.Cases, &junitxml.Case{Class: clean.Line(c.Area), Name: clean.Line(c.ID + ": " + c.Title), Skipped: &junitxml.Problem{Message: clean.Line(c.Unchecked)}})
+			su.Cases = append(su.Cases, &junitxml.Case{Class: clean.Line(c.Area), Name: clean.Line(c.ID + ": " + c.Title),
+				Skipped: &junitxml.Problem{Message: clean.Line(c.Unchecked)}})
 		}
 	}
 	if len(su.Cases) == 0 {

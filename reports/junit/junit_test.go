@@ -105,7 +105,8 @@ func TestFailureSaysWhatAReaderNeeds(t *testing.T) {
 	if c.Failure.Message != "expected delivered, got varies (depends-on-backend)" {
 		t.Errorf("message %q", c.Failure.Message)
 	}
-	for _, w := range []string{"claim     The choice of backend", "documents works stated", "expected  delivered", "got       varies", "reason    depends-on-backend", "repeat    winlab trace fixtures/labs/"} {
+	for _, w := range []string{"claim     The choice of backend", "documents works stated", "expected  delivered", "got       varies",
+		"reason    depends-on-backend", "repeat    winlab trace fixtures/labs/"} {
 		if !strings.Contains(c.Failure.Text, w) {
 			t.Errorf("no %q in\n%s", w, c.Failure.Text)
 		}
@@ -120,7 +121,8 @@ func TestWhatDoesNotFailARunIsSkipped(t *testing.T) {
 	if c := find(t, s, "l2bridge-azure-cni/1.20", "hairpin: "); c.Failure != nil {
 		t.Error("a disputed expectation fails")
 	}
-	if c := find(t, s, "claims without a check", "rras-forwarding"); c.Skipped == nil || !strings.Contains(c.Skipped.Message, "real Windows node") {
+	if c := find(t, s, "claims without a check", "rras-forwarding"); c.Skipped == nil ||
+		!strings.Contains(c.Skipped.Message, "real Windows node") {
 		t.Error("an unchecked claim does not say why")
 	}
 	if c := find(t, s, "nat-winnat/1.20", "pod-to-outside-tcp"); c.Error == nil || !strings.Contains(c.Error.Message, "nat.conf:7:3") {
@@ -134,11 +136,13 @@ func TestWhatDoesNotFailARunIsSkipped(t *testing.T) {
 func TestStaticChecksAreCases(t *testing.T) {
 	doc := resulttest.Sample()
 	s := write(t, doc)
-	c := find(t, s, "static rule", "readonly-rootfs: pod: spec.containers[*].securityContext.readOnlyRootFilesystem set (Kubernetes 1.17 to 1.20)")
+	c := find(t, s, "static rule",
+		"readonly-rootfs: pod: spec.containers[*].securityContext.readOnlyRootFilesystem set (Kubernetes 1.17 to 1.20)")
 	if c.Failure == nil || !strings.Contains(c.Failure.Text, "must be found:\nspec:\n  containers:") {
 		t.Errorf("a rule that does not find its example is not a failure, or does not show it: %+v", c.Failure)
 	}
-	if c := find(t, s, "static placement", "windows-build-label: a pod without"); c.Skipped == nil || c.Skipped.Message != "differs, as another source says: expected fits linux1, win2019, runs on linux1, got fits linux1, win2019, runs on linux1, win2019" {
+	if c := find(t, s, "static placement", "windows-build-label: a pod without"); c.Skipped == nil ||
+		c.Skipped.Message != "differs, as another source says: expected fits linux1, win2019, runs on linux1, got fits linux1, win2019, runs on linux1, win2019" {
 		t.Errorf("a disputed placement that comes out otherwise: %+v", c)
 	}
 	if c := find(t, s, "static doctor", "trouble-source-vip: "); c.Failure != nil {

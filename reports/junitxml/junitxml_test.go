@@ -8,8 +8,10 @@ import (
 func TestWriteCounts(t *testing.T) {
 	why := &Problem{Message: "m", Type: "t", Text: "text"}
 	doc := &Suites{Name: "all", Counts: Counts{Tests: 99}, Suites: []*Suite{
-		{Name: "a", File: "a.yaml", Properties: &Properties{[]Property{{"k", "v"}}}, Cases: []*Case{{Class: "c", Name: "passes", Out: "said"}, {Name: "fails", Failure: why, File: "a.yaml", Line: 3}}},
-		{Name: "b", Properties: &Properties{}, Cases: []*Case{{Name: "broken", Error: why}, {Name: "left out", Skipped: why}, {Name: "timed", Time: "0.5"}}},
+		{Name: "a", File: "a.yaml", Properties: &Properties{[]Property{{"k", "v"}}},
+			Cases: []*Case{{Class: "c", Name: "passes", Out: "said"}, {Name: "fails", Failure: why, File: "a.yaml", Line: 3}}},
+		{Name: "b", Properties: &Properties{}, Cases: []*Case{{Name: "broken", Error: why}, {Name: "left out", Skipped: why},
+			{Name: "timed", Time: "0.5"}}},
 		{Name: "empty"},
 	}}
 	want := `<?xml version="1.0" encoding="UTF-8"?>

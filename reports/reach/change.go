@@ -271,5 +271,6 @@ func code(s string) string { return "`" + strings.ReplaceAll(clean.Line(s), "`",
 
 // escape makes a sentence safe in Markdown.
 func escape(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", "[", "\\[", "|", "\\|", "#", "\\#", "@", "@\u200b").Replace(clean.Line(s))
+	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", "[", "\\[", "|", "\\|", "#", "\\#", "@",
+		"@\u200b").Replace(clean.Line(s))
 }

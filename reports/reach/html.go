@@ -68,7 +68,8 @@ func WriteHTML(w io.Writer, m *Matrix) error {
 		Rows        []pageRow
 		Classes     []pageClass
 		NotAsked    []string
-	}{Title: clean.Line(m.Lab.Name), Says: clean.Line(fmt.Sprintf("Kubernetes %s, %s. %s between %s; %d were sent.", m.Lab.Kubernetes, m.Lab.Network, count(m.Pairs, "flow"), count(len(m.Classes), "class"), m.Traced))}
+	}{Title: clean.Line(m.Lab.Name), Says: clean.Line(fmt.Sprintf("Kubernetes %s, %s. %s between %s; %d were sent.", m.Lab.Kubernetes,
+		m.Lab.Network, count(m.Pairs, "flow"), count(len(m.Classes), "class"), m.Traced))}
 	senders := m.senders()
 	for _, c := range senders {
 		p.Senders = append(p.Senders, clean.Line(c.Title))

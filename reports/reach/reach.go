@@ -110,5 +110,6 @@ func StepOf(s *trace.Step) *Step {
 	if s == nil {
 		return nil
 	}
-	return &Step{Place: strings.TrimSpace(s.Place + " " + cmp.Or(s.Port, s.Object)), Text: s.Text(), Rule: strings.TrimSpace(s.Layer + " " + s.Rule), From: s.From.String(), Fact: s.Evidence}
+	return &Step{Place: strings.TrimSpace(s.Place + " " + cmp.Or(s.Port, s.Object)), Text: s.Text(),
+		Rule: strings.TrimSpace(s.Layer + " " + s.Rule), From: s.From.String(), Fact: s.Evidence}
 }

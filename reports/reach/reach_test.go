@@ -15,7 +15,8 @@ func matrix() *Matrix {
 		return Class{ID: id, Kind: Pod, Title: id, Members: members}
 	}
 	cell := func(from, to, where string, v trace.Verdict, r trace.Reason, policy string) Cell {
-		c := Cell{From: from, To: to, Where: where, Protocol: "tcp", Port: 80, Pairs: 2, Verdict: v, Reason: r, Example: Example{Command: "winlab trace <x>"}}
+		c := Cell{From: from, To: to, Where: where, Protocol: "tcp", Port: 80, Pairs: 2, Verdict: v, Reason: r,
+			Example: Example{Command: "winlab trace <x>"}}
 		if policy != "" {
 			c.Decides = &Step{Place: "win1", Text: "blocked", From: policy}
 		}
@@ -53,12 +54,14 @@ func TestForms(t *testing.T) {
 	if err := WriteHTML(&page, matrix()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"pod/a  ", "a-0, a-1", "to pod/b tcp/80", "dropped acl-block", "pod/a [other node], pod/b", "NetworkPolicy np", "6 flows between 2 classes"} {
+	for _, want := range []string{"pod/a  ", "a-0, a-1", "to pod/b tcp/80", "dropped acl-block", "pod/a [other node], pod/b",
+		"NetworkPolicy np", "6 flows between 2 classes"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}
 	}
-	for _, want := range []string{`<td class="open" title="same node: delivered; other node: dropped acl-block">yes no</td>`, `<td class="bad" title="itself: dropped acl-block">no</td>`, "<code>winlab trace &lt;x&gt;</code>", "l&lt;b&gt;"} {
+	for _, want := range []string{`<td class="open" title="same node: delivered; other node: dropped acl-block">yes no</td>`,
+		`<td class="bad" title="itself: dropped acl-block">no</td>`, "<code>winlab trace &lt;x&gt;</code>", "l&lt;b&gt;"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %s:\n%s", want, page.String())
 		}

@@ -31,7 +31,8 @@ func TestCoverage(t *testing.T) {
 			{Area: "dns", Title: "Names", Claims: 3, Checked: 2, Unchecked: 1, Disputed: 1, By: by(2, 1, 0, 0, 0), Needs: needs(1, 0, 0, 0, 0)},
 			{Area: "pods", Title: "Pods", Claims: 5, Checked: 2, Unchecked: 3, Disputed: 1, By: by(0, 0, 1, 1, 1), Needs: needs(0, 1, 0, 1, 1)},
 		},
-		Total: result.AreaCoverage{Title: "all areas", Claims: 8, Checked: 4, Unchecked: 4, Disputed: 2, By: by(2, 1, 1, 1, 1), Needs: needs(1, 1, 0, 1, 1)},
+		Total: result.AreaCoverage{Title: "all areas", Claims: 8, Checked: 4, Unchecked: 4, Disputed: 2, By: by(2, 1, 1, 1, 1),
+			Needs: needs(1, 1, 0, 1, 1)},
 	}
 	if d := cmp.Diff(want, result.CoverageOf(areas, claims)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -105,7 +105,10 @@ func readWire(r io.Reader) (*wireDocument, error) {
 	case "":
 		return nil, fmt.Errorf("results: not a results document: it has no \"schema\"; want %q", Schema)
 	default:
-		return nil, fmt.Errorf("results: schema is %q%s, this winlab reads %q; write the document again with `winlab run` of this version, or read it with that one", head.Schema, by, Schema)
+		return nil,
+			fmt.Errorf(
+				"results: schema is %q%s, this winlab reads %q; write the document again with `winlab run` of this version, or read it with that one",
+				head.Schema, by, Schema)
 	}
 	var doc wireDocument
 	dec := json.NewDecoder(bytes.NewReader(b))
@@ -113,7 +116,8 @@ func readWire(r io.Reader) (*wireDocument, error) {
 	if err := dec.Decode(&doc); err != nil {
 		err = locate(b, err)
 		if strings.Contains(err.Error(), "unknown field") {
-			err = fmt.Errorf("%w: this winlab does not know it%s; write the document again with `winlab run` of this version, or read it with that one", err, by)
+			err = fmt.Errorf(
+				"%w: this winlab does not know it%s; write the document again with `winlab run` of this version, or read it with that one", err, by)
 		}
 		return nil, err
 	}

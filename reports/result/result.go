@@ -207,7 +207,8 @@ type Source struct {
 }
 
 // CertaintyWords are what a source's certainty means, for a reader; stating is silent.
-var CertaintyWords = map[string]string{"hedged": "it says that it may be so", "announced": "it announces it", "own": "our own conclusion from it"}
+var CertaintyWords = map[string]string{"hedged": "it says that it may be so", "announced": "it announces it",
+	"own": "our own conclusion from it"}
 
 // Position is what the source says, with its certainty where it does not state it.
 func (s *Source) Position() string {

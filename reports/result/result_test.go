@@ -32,9 +32,10 @@ func write(t *testing.T, doc *result.Document) []byte {
 
 func TestWhatIsWrittenMatchesTheSchema(t *testing.T) {
 	for name, doc := range map[string]*result.Document{
-		"sample":       resulttest.Sample(),
-		"empty":        {},
-		"nil lists":    {Settings: []result.Setting{{ID: "a"}}, Traces: result.TracesOf(map[string]*trace.Trace{"t": {Verdict: trace.Unknown, Paths: []trace.Path{{Verdict: trace.Unknown}}}})},
+		"sample": resulttest.Sample(),
+		"empty":  {},
+		"nil lists": {Settings: []result.Setting{{ID: "a"}}, Traces: result.TracesOf(
+			map[string]*trace.Trace{"t": {Verdict: trace.Unknown, Paths: []trace.Path{{Verdict: trace.Unknown}}}})},
 		"no trace set": {Claims: []result.Claim{{ID: "x"}}},
 	} {
 		if err := schematest.Validate(t, result.JSONSchema, write(t, doc)); err != nil {
@@ -320,9 +321,11 @@ func TestReadSaysWhatIsWrong(t *testing.T) {
 		{"another version", `{"schema":"winlab.dev/results/v9"}`, []string{"v9", result.Schema}},
 		{"unknown field", edit(`"tool":`, `"tol":`), []string{`"tol"`}},
 		{"wrong type", edit(`"disputed": true`, `"disputed": "yes"`), []string{"disputed", ":"}},
-		{"a static check of no claim", strings.ReplaceAll(good, `"claim": "hostnetwork"`, `"claim": "gone"`), []string{`pod: spec.hostNetwork`, `"gone"`}},
+		{"a static check of no claim", strings.ReplaceAll(good, `"claim": "hostnetwork"`, `"claim": "gone"`),
+			[]string{`pod: spec.hostNetwork`, `"gone"`}},
 		{"a system with a claim that is not there", edit("\"id\": \"sched\"", "\"id\": \"linter\""), []string{`system "linter" is listed twice`}},
-		{"two wrong references", strings.ReplaceAll(edit(`"area": "icmp"`, `"area": "nowhere"`), `"claim": "driver-mac"`, `"claim": "gone"`), []string{`"nowhere"`, `"gone"`}},
+		{"two wrong references", strings.ReplaceAll(edit(`"area": "icmp"`, `"area": "nowhere"`), `"claim": "driver-mac"`, `"claim": "gone"`),
+			[]string{`"nowhere"`, `"gone"`}},
 	} {
 		_, err := result.Read(strings.NewReader(c.in))
 		if err == nil {
@@ -352,16 +355,21 @@ func TestSummarise(t *testing.T) {
 	}{
 		{"nothing at all", result.Document{}, true},
 		{"all agree", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}}}, true},
-		{"one differs", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}, {Outcome: result.Differs, Checks: fail}}}, false},
+		{"one differs", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: pass}, {Outcome: result.Differs, Checks: fail}}},
+			false},
 		{"a check could not be done", result.Document{Cells: []result.Cell{{Outcome: result.Failed}}}, false},
-		{"a disputed expectation is not met", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{Explained: true}}}}}, true},
+		{"a disputed expectation is not met",
+			result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{Explained: true}}}}}, true},
 		{"the model does not know", result.Document{Cells: []result.Cell{{Outcome: result.Unknown, Checks: fail}}}, true},
 		{"no packet reached what the claim is about", result.Document{Cells: []result.Cell{{Outcome: result.NotChecked, Checks: pass}}}, true},
 		{"the same, and another check failed", result.Document{Cells: []result.Cell{{Outcome: result.NotChecked, Checks: fail}}}, false},
 		{"an agreeing cell with a failed check", result.Document{Cells: []result.Cell{{Outcome: result.Agrees, Checks: fail}}}, false},
 		{"a flow failed", result.Document{Flows: []result.FlowResult{{}}}, false},
-		{"real components have another verdict", result.Document{Cells: []result.Cell{{Outcome: result.Disputed, Checks: []result.Check{{What: "a", Got: "delivered", Pass: true}, {What: "a", Level: result.Components, Got: "dropped"}}}}}, false},
-		{"real components make another object", result.Document{Settings: []result.Setting{{ObjectsApart: []result.ObjectDifference{{}}}}}, false},
+		{"real components have another verdict",
+			result.Document{Cells: []result.Cell{{Outcome: result.Disputed,
+				Checks: []result.Check{{What: "a", Got: "delivered", Pass: true}, {What: "a", Level: result.Components, Got: "dropped"}}}}}, false},
+		{"real components make another object", result.Document{Settings: []result.Setting{{ObjectsApart: []result.ObjectDifference{{}}}}},
+			false},
 	} {
 		result.Summarise(&c.doc)
 		if c.doc.Summary.AsExpected != c.asExp {
@@ -380,7 +388,8 @@ func TestSummarise(t *testing.T) {
 		t.Errorf("%d outcomes for %d cells, %d flows failed", sum, len(doc.Cells), doc.Summary.FlowsFailed)
 	}
 	of := result.OfClaims(doc)
-	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Own, "windows-build-label": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs,
+	for claim, want := range map[string]string{"rras-forwarding": result.Unchecked, "pod-to-node": result.Own,
+		"windows-build-label": result.Disputed, "ping-outside": result.Own, "clusterip-split": result.Differs,
 		"hostnetwork": result.Agrees, "readonly-rootfs": result.Differs, "allocatable": result.Agrees} {
 		if of[claim] != want {
 			t.Errorf("%s is %q, want %q", claim, of[claim], want)
@@ -393,12 +402,14 @@ func TestSummarise(t *testing.T) {
 func TestAClaimWithOnlyStaticChecksIsNotUnchecked(t *testing.T) {
 	pass, fail := result.Check{Pass: true}, result.Check{}
 	doc := &result.Document{
-		Claims: []result.Claim{{ID: "passes"}, {ID: "fails"}, {ID: "one of two"}, {ID: "disputed", Disputed: true}, {ID: "broken dispute", Disputed: true}, {ID: "with an own cell"}, {ID: "nothing"}},
-		Cells:  []result.Cell{{Claim: "with an own cell", Outcome: result.Own}},
+		Claims: []result.Claim{{ID: "passes"}, {ID: "fails"}, {ID: "one of two"}, {ID: "disputed", Disputed: true},
+			{ID: "broken dispute", Disputed: true}, {ID: "with an own cell"}, {ID: "nothing"}},
+		Cells: []result.Cell{{Claim: "with an own cell", Outcome: result.Own}},
 		Statics: []result.Static{
 			{Claim: "passes", Kind: "rule", Check: pass}, {Claim: "fails", Kind: "placement", Check: fail},
 			{Claim: "one of two", Check: pass}, {Claim: "one of two", Check: fail},
-			{Claim: "disputed", Check: result.Check{Explained: true}}, {Claim: "broken dispute", Check: fail}, {Claim: "with an own cell", Check: pass},
+			{Claim: "disputed", Check: result.Check{Explained: true}}, {Claim: "broken dispute", Check: fail},
+			{Claim: "with an own cell", Check: pass},
 		},
 	}
 	want := map[string]string{"passes": result.Agrees, "fails": result.Differs, "one of two": result.Differs, "disputed": result.Disputed,
@@ -455,8 +466,10 @@ func TestLevelsBesideEachOther(t *testing.T) {
 		want    string
 		apart   bool
 	}{
-		{"the same", result.Agrees, []result.Check{check(result.Components, "a", "delivered"), check(result.Components, "b", "dropped")}, result.Agrees, false},
-		{"the same was asked for another reason", result.Agrees, []result.Check{{Level: result.Components, What: "b", Expect: "dropped", Got: "dropped", Pass: true}}, result.Agrees, false},
+		{"the same", result.Agrees, []result.Check{check(result.Components, "a", "delivered"), check(result.Components, "b", "dropped")},
+			result.Agrees, false},
+		{"the same was asked for another reason", result.Agrees, []result.Check{{Level: result.Components, What: "b", Expect: "dropped",
+			Got: "dropped", Pass: true}}, result.Agrees, false},
 		{"something else was tried", result.Agrees, []result.Check{check(result.Components, "c", "dropped")}, result.Agrees, false},
 		{"another verdict", result.Differs, []result.Check{check(result.Components, "a", "dropped")}, result.Differs, true},
 		{"another verdict that nothing contradicts", result.Own, []result.Check{check(result.Components, "b", "delivered")}, result.Own, true},

@@ -257,7 +257,8 @@ func writeTraces(w io.Writer, traces map[string]*content) error {
 	z := zip.NewWriter(w)
 	for _, hash := range slices.Sorted(maps.Keys(traces)) {
 		c := traces[hash]
-		e, err := z.CreateRaw(&zip.FileHeader{Name: hash + ".json", Method: zip.Deflate, CRC32: c.crc, CompressedSize64: uint64(len(c.packed)), UncompressedSize64: uint64(c.size)})
+		e, err := z.CreateRaw(&zip.FileHeader{Name: hash + ".json", Method: zip.Deflate, CRC32: c.crc, CompressedSize64: uint64(len(c.packed)),
+			UncompressedSize64: uint64(c.size)})
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,8 @@ func Write(dir string, doc *result.Document) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	files := map[string][]byte{ReportFile: report, "style.css": styleCSS, "search.js": searchJS, marker: []byte("This folder was written by winlab site, and is written anew by it.\n")}
+	files := map[string][]byte{ReportFile: report, "style.css": styleCSS, "search.js": searchJS,
+		marker: []byte("This folder was written by winlab site, and is written anew by it.\n")}
 	add := func(name, kind string, data any) error {
 		var b bytes.Buffer
 		if err := pages().ExecuteTemplate(&b, kind, data); err != nil {
@@ -105,7 +106,8 @@ func claimFolder(dir string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, marker)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%s has other files, and winlab site replaces the whole folder; name an empty folder, or one that winlab site has written", dir)
+		return fmt.Errorf(
+			"%s has other files, and winlab site replaces the whole folder; name an empty folder, or one that winlab site has written", dir)
 	}
 	return nil
 }
@@ -238,7 +240,8 @@ func (n namer) file(folder, name string) string {
 
 func newSite(doc *result.Document) *site {
 	m := support.New(doc)
-	s := &site{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Date: clean.Line(doc.Date), Versions: m.Versions, Through: m.Through()}
+	s := &site{Tool: clean.Line(doc.Tool), Command: clean.Line(doc.Command), Date: clean.Line(doc.Date), Versions: m.Versions,
+		Through: m.Through()}
 	names := namer{}
 	designs := map[string]*design{}
 	for _, d := range m.Designs {
@@ -262,7 +265,8 @@ func newSite(doc *result.Document) *site {
 	byID := map[string]*claim{}
 	for i := range doc.Claims {
 		c := &doc.Claims[i]
-		x := &claim{ID: clean.Line(c.ID), Title: clean.Line(c.Title), Text: clean.Line(c.Text), File: names.file("claims", c.ID), Sources: c.Sources, History: c.History, Trouble: c.Trouble, Unchecked: clean.Line(c.Unchecked), Commands: commands[c.ID]}
+		x := &claim{ID: clean.Line(c.ID), Title: clean.Line(c.Title), Text: clean.Line(c.Text), File: names.file("claims", c.ID),
+			Sources: c.Sources, History: c.History, Trouble: c.Trouble, Unchecked: clean.Line(c.Unchecked), Commands: commands[c.ID]}
 		byID[c.ID] = x
 		s.Claims = append(s.Claims, x)
 	}
@@ -364,7 +368,9 @@ func others(anywhere, here []answer) []answer {
 
 // relations says how a kind of evidence stands to the documents; what was not tried is not
 // said.
-var relations = map[support.Relation]string{support.Agrees: "agrees", support.Contradicts: "contradicts", support.Unclear: "tried, and open", support.Own: "tried; the documents are silent", support.Near: "tried in another version where the documents say the same"}
+var relations = map[support.Relation]string{support.Agrees: "agrees", support.Contradicts: "contradicts",
+	support.Unclear: "tried, and open", support.Own: "tried; the documents are silent",
+	support.Near: "tried in another version where the documents say the same"}
 
 func (s *site) count() {
 	n := map[support.State]int{}
@@ -393,7 +399,8 @@ func (s *site) incidents(doc *result.Document, names namer) {
 			if title == "" {
 				title = f.Lab
 			}
-			i = &incident{Title: clean.Line(title), Lab: clean.Line(f.File), Thread: clean.Line(f.Incident), File: names.file("incidents", f.Lab), Source: html.ThreadURL(f.Incident)}
+			i = &incident{Title: clean.Line(title), Lab: clean.Line(f.File), Thread: clean.Line(f.Incident), File: names.file("incidents", f.Lab),
+				Source: html.ThreadURL(f.Incident)}
 			at[f.File] = i
 			s.Incidents = append(s.Incidents, i)
 		}

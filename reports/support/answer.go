@@ -64,7 +64,8 @@ func (c *claim) definite(a *Answer, elsewhere map[kind]*found, n near) {
 	a.Why = fmt.Sprintf("a document says that it %s; %s contradict it, and not in the same way", words(a.Documents), join(against))
 	if says != Unknown {
 		against = slices.DeleteFunc(against, func(k kind) bool { return a.evidenceOf(k).Says != says })
-		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s", words(a.Documents), join(against), verb(against, "says", "say"), words(says))
+		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s", words(a.Documents), join(against), verb(against, "says", "say"),
+			words(says))
 	}
 	if len(confirm) > 0 {
 		a.Why += fmt.Sprintf(", and %s %s with the document", join(confirm), verb(confirm, "agrees", "agree"))
@@ -89,10 +90,12 @@ func (c *claim) notHere(a *Answer, k kind, f *found, n near) {
 		a.Why += "; not tried here, and " + k.String() + " " + verb([]kind{k}, "contradicts", "contradict") + " them where it was"
 	case n.around:
 		a.State = says
-		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s, in the versions before and after this one, and no document mentions a change between them", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
+		a.Why = fmt.Sprintf(
+			"a document says that it %s; %s %s that it %s, in the versions before and after this one, and no document mentions a change between them", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
 	default:
 		a.State = Unknown
-		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s in other versions, and no version as old or as new was tried", words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
+		a.Why = fmt.Sprintf("a document says that it %s; %s %s that it %s in other versions, and no version as old or as new was tried",
+			words(a.Documents), k, verb([]kind{k}, "says", "say"), words(says))
 	}
 }
 
@@ -131,7 +134,8 @@ func (c *claim) open(a *Answer, d documents, n near) {
 		a.Why = silent + ", and what was tried does not decide it; see the claim"
 	case says != Nowhere && d.state == Unknown && n.around:
 		a.State = says
-		a.Why = fmt.Sprintf("%s, in the same way as in the versions before and after this one; there %s %s that it %s", silent, k, verb([]kind{k}, "says", "say"), words(says))
+		a.Why = fmt.Sprintf("%s, in the same way as in the versions before and after this one; there %s %s that it %s", silent, k,
+			verb([]kind{k}, "says", "say"), words(says))
 	case says != Nowhere:
 		a.Why = fmt.Sprintf("%s, and it was not tried here; elsewhere %s %s that it %s", silent, k, verb([]kind{k}, "says", "say"), words(says))
 	case len(c.CheckedBy) == 0:

@@ -15,10 +15,13 @@ import (
 func document(claims []result.Claim, cells ...result.Cell) *result.Document {
 	doc := &result.Document{Schema: result.Schema, Areas: []result.Area{{ID: "a", Title: "A"}}, Claims: claims, Cells: cells,
 		Versions: []string{"1.5", "1.19", "1.20", "1.28", "1.33", "1.36", "1.37"},
-		Designs:  []result.Design{{Name: "l2bridge-x", Network: "l2bridge", Plugin: "x", Kubernetes: ">=1.14"}, {Name: "overlay-y", Network: "overlay", Plugin: "y", Kubernetes: ">=1.14"}}}
+		Designs: []result.Design{{Name: "l2bridge-x", Network: "l2bridge", Plugin: "x", Kubernetes: ">=1.14"},
+			{Name: "overlay-y", Network: "overlay", Plugin: "y", Kubernetes: ">=1.14"}}}
 	for _, d := range doc.Designs {
-		for _, v := range []struct{ kubernetes, build string }{{"1.20", "10.0.17763.1432"}, {"1.36", "10.0.20348.2762"}, {"1.37", "10.0.20348.2762"}} {
-			doc.Settings = append(doc.Settings, result.Setting{ID: d.Name + "/" + v.kubernetes, Design: d.Name, Title: "the " + d.Name, Network: d.Network, Plugin: d.Plugin, Kubernetes: v.kubernetes, Builds: []string{v.build}})
+		for _, v := range []struct{ kubernetes, build string }{{"1.20", "10.0.17763.1432"}, {"1.36", "10.0.20348.2762"},
+			{"1.37", "10.0.20348.2762"}} {
+			doc.Settings = append(doc.Settings, result.Setting{ID: d.Name + "/" + v.kubernetes, Design: d.Name, Title: "the " + d.Name,
+				Network: d.Network, Plugin: d.Plugin, Kubernetes: v.kubernetes, Builds: []string{v.build}})
 		}
 	}
 	return doc
@@ -92,32 +95,54 @@ func TestStates(t *testing.T) {
 		model     Relation
 		why       string
 	}{
-		{"documented and confirmed", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, false, Agrees, "the model agrees"},
-		{"a no that is confirmed is a no", oneClaim(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "no-reply")}, "1.36", DoesNot, false, Agrees, "the model agrees"},
-		{"between the columns the documents answer", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.33", Works, false, Near, "the documents say so"},
+		{"documented and confirmed", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36",
+			Works, false, Agrees, "the model agrees"},
+		{"a no that is confirmed is a no", oneClaim(unsupported, ask(">=1.14", "not-delivered")),
+			[]result.Cell{tried("1.36", "not-delivered", "no-reply")}, "1.36", DoesNot, false, Agrees, "the model agrees"},
+		{"between the columns the documents answer", oneClaim(stable, ask(">=1.14", "delivered")),
+			[]result.Cell{tried("1.36", "delivered", "delivered")}, "1.33", Works, false, Near, "the documents say so"},
 		{"not tried", oneClaim(stable, ask(">=1.14", "delivered")), nil, "1.33", Works, false, None, "the documents say so"},
-		{"documents and model differ", oneClaim(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Contradicts, "the model says that it works"},
+		{"documents and model differ", oneClaim(unsupported, ask(">=1.14", "not-delivered")),
+			[]result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Contradicts, "the model says that it works"},
 		{"what differs on both sides differs between", oneClaim(unsupported, ask(">=1.14", "not-delivered")),
-			[]result.Cell{tried("1.20", "not-delivered", "delivered"), tried("1.36", "not-delivered", "delivered")}, "1.33", Works, true, Near, "before and after this one"},
+			[]result.Cell{tried("1.20", "not-delivered", "delivered"), tried("1.36", "not-delivered", "delivered")}, "1.33", Works, true, Near,
+			"before and after this one"},
 		{"what differs on one side is open beyond", oneClaim(unsupported, ask(">=1.14", "not-delivered")),
 			[]result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.33", Unknown, true, Near, "no version as old or as new was tried"},
 		{"a flow that must fail where the feature works is not the feature", oneClaim(stable, ask(">=1.14", "not-delivered")),
 			[]result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Contradicts, "see the claim"},
-		{"the model does not know", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "unknown")}, "1.36", Works, false, Unclear, "the documents say so"},
-		{"what no packet reached is not evidence", oneClaim(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{unreached("1.36")}, "1.36", DoesNot, false, None, "the documents say so"},
-		{"documents contradict each other, the model decides", oneClaim(disputed, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, true, Own, "contradict each other; the model says that it works"},
-		{"documents contradict each other, and nothing was tried", oneClaim(disputed, ask(">=1.14", "delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
-		{"another source contradicts what a check asks for", oneClaim(unsupported, contradicted(">=1.14", "not-delivered")), nil, "1.33", Unknown, true, None, "contradict each other"},
-		{"and the model decides", oneClaim(unsupported, contradicted(">=1.14", "not-delivered")), []result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Own, "the model says that it works"},
-		{"a part of it is contradicted", oneClaim(stable, contradicted(">=1.14", "delivered"), ask(">=1.14", "delivered")), nil, "1.33", Works, true, None, "the documents say so"},
-		{"silence and a verdict", oneClaim(nil, ask(">=1.14", ""), ask("1.19", "delivered")), []result.Cell{tried("1.36", "", "delivered")}, "1.36", Works, false, Own, "no document says anything; the model says that it works"},
-		{"silence between two verdicts is not known", oneClaim(nil, ask("1.19", "delivered")), []result.Cell{tried("1.20", "", "delivered"), tried("1.36", "", "delivered")}, "1.33", Unknown, false, Near, "it was not tried here"},
-		{"what is only looked at decides nothing", oneClaim(nil, ask(">=1.14", "")), []result.Cell{tried("1.36", "", "delivered")}, "1.36", Unknown, false, Own, "see the claim"},
-		{"after the documents", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "delivered")}, "1.37", Works, false, Agrees, "the documents of this version were not read"},
-		{"after the documents it is otherwise", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "no-reply")}, "1.37", DoesNot, true, Contradicts, "the model says that it does not work"},
-		{"a range that ends has no answer after its end", oneClaim([]result.Status{{Status: "stable", Scope: kubernetes(">=1.14 <=1.28")}}), nil, "1.33", Unknown, false, None, "no document says anything"},
-		{"alpha is a condition", oneClaim([]result.Status{{Status: "alpha", Scope: kubernetes(">=1.14")}}), nil, "1.33", Conditions, false, None, "the documents say so"},
-		{"it depends on what the question leaves open", oneClaim([]result.Status{{Status: "stable", Scope: &result.Scope{Runtimes: []string{"containerd"}}}, {Status: "unsupported", Scope: &result.Scope{Runtimes: []string{"docker"}}}}), nil, "1.33", Conditions, false, None, "the documents say so"},
+		{"the model does not know", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.36", "delivered", "unknown")}, "1.36",
+			Works, false, Unclear, "the documents say so"},
+		{"what no packet reached is not evidence", oneClaim(unsupported, ask(">=1.14", "not-delivered")), []result.Cell{unreached("1.36")},
+			"1.36", DoesNot, false, None, "the documents say so"},
+		{"documents contradict each other, the model decides", oneClaim(disputed, ask(">=1.14", "delivered")),
+			[]result.Cell{tried("1.36", "delivered", "delivered")}, "1.36", Works, true, Own, "contradict each other; the model says that it works"},
+		{"documents contradict each other, and nothing was tried", oneClaim(disputed, ask(">=1.14", "delivered")), nil, "1.33", Unknown, true,
+			None, "contradict each other"},
+		{"another source contradicts what a check asks for", oneClaim(unsupported, contradicted(">=1.14", "not-delivered")), nil, "1.33", Unknown,
+			true, None, "contradict each other"},
+		{"and the model decides", oneClaim(unsupported, contradicted(">=1.14", "not-delivered")),
+			[]result.Cell{tried("1.36", "not-delivered", "delivered")}, "1.36", Works, true, Own, "the model says that it works"},
+		{"a part of it is contradicted", oneClaim(stable, contradicted(">=1.14", "delivered"), ask(">=1.14", "delivered")), nil, "1.33", Works,
+			true, None, "the documents say so"},
+		{"silence and a verdict", oneClaim(nil, ask(">=1.14", ""), ask("1.19", "delivered")), []result.Cell{tried("1.36", "", "delivered")},
+			"1.36", Works, false, Own, "no document says anything; the model says that it works"},
+		{"silence between two verdicts is not known", oneClaim(nil, ask("1.19", "delivered")),
+			[]result.Cell{tried("1.20", "", "delivered"), tried("1.36", "", "delivered")}, "1.33", Unknown, false, Near, "it was not tried here"},
+		{"what is only looked at decides nothing", oneClaim(nil, ask(">=1.14", "")), []result.Cell{tried("1.36", "", "delivered")}, "1.36",
+			Unknown, false, Own, "see the claim"},
+		{"after the documents", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "delivered")}, "1.37", Works, false,
+			Agrees, "the documents of this version were not read"},
+		{"after the documents it is otherwise", oneClaim(stable, ask(">=1.14", "delivered")), []result.Cell{tried("1.37", "", "no-reply")},
+			"1.37", DoesNot, true, Contradicts, "the model says that it does not work"},
+		{"a range that ends has no answer after its end", oneClaim([]result.Status{{Status: "stable", Scope: kubernetes(">=1.14 <=1.28")}}), nil,
+			"1.33", Unknown, false, None, "no document says anything"},
+		{"alpha is a condition", oneClaim([]result.Status{{Status: "alpha", Scope: kubernetes(">=1.14")}}), nil, "1.33", Conditions, false, None,
+			"the documents say so"},
+		{"it depends on what the question leaves open",
+			oneClaim([]result.Status{{Status: "stable", Scope: &result.Scope{Runtimes: []string{"containerd"}}},
+				{Status: "unsupported", Scope: &result.Scope{Runtimes: []string{"docker"}}}}), nil, "1.33", Conditions, false, None,
+			"the documents say so"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := asked(t, document(c.claims, c.cells...), Question{Design: "overlay-y", Kubernetes: c.version, Windows: "Windows Server 2022"})
@@ -158,9 +183,12 @@ func TestKindsOfEvidence(t *testing.T) {
 		why                                string
 	}{
 		{"a simulated cluster alone", stable, "", no, "", "", DoesNot, true, "a simulated cluster says that it does not work"},
-		{"against components, the documents stand", stable, "", no, yes, yes, Works, true, "the real Windows programs and the model agree with the document"},
-		{"and the other way", stable, "", yes, no, "", Works, true, "the real Windows programs say that it does not work, and a simulated cluster agrees"},
-		{"both against the model", stable, "", no, no, yes, DoesNot, true, "the real Windows programs and a simulated cluster say that it does not work, and the model agrees with the document"},
+		{"against components, the documents stand", stable, "", no, yes, yes, Works, true,
+			"the real Windows programs and the model agree with the document"},
+		{"and the other way", stable, "", yes, no, "", Works, true,
+			"the real Windows programs say that it does not work, and a simulated cluster agrees"},
+		{"both against the model", stable, "", no, no, yes, DoesNot, true,
+			"the real Windows programs and a simulated cluster say that it does not work, and the model agrees with the document"},
 		{"a real cluster overrules", stable, no, yes, yes, yes, DoesNot, true, "a cluster says that it does not work"},
 		{"a real cluster stands", stable, yes, no, no, no, Works, true, "a cluster agrees with the document"},
 		{"silence, and they differ", nil, "", no, yes, "", Unknown, false, "the real Windows programs and a simulated cluster do not agree"},
@@ -194,7 +222,8 @@ func TestKindsOfEvidence(t *testing.T) {
 			if r.State != c.want || r.Contested != c.contested || !strings.Contains(r.Why, c.why) {
 				t.Errorf("%s, contested %v: %s", r.State, r.Contested, r.Why)
 			}
-			if assumed := slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "this assumes that it does") }); assumed != (c.status == nil && c.want != Unknown) {
+			assumed := slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "this assumes that it does") })
+			if assumed != (c.status == nil && c.want != Unknown) {
 				t.Errorf("notes: %q", r.Notes)
 			}
 		})
@@ -204,9 +233,11 @@ func TestKindsOfEvidence(t *testing.T) {
 // TestUpdatesPartARelease: where the documents name a revision, the release has two rows,
 // and without a Windows the answer is that it depends.
 func TestUpdatesPartARelease(t *testing.T) {
-	history := []result.Status{{Status: "unsupported", Scope: &result.Scope{Build: "<10.0.17763.1432"}}, {Status: "stable", Scope: &result.Scope{Build: ">=10.0.17763.1432"}}}
+	history := []result.Status{{Status: "unsupported", Scope: &result.Scope{Build: "<10.0.17763.1432"}},
+		{Status: "stable", Scope: &result.Scope{Build: ">=10.0.17763.1432"}}}
 	doc := document(oneClaim(history))
-	for windows, want := range map[string]State{"10.0.17763.379": DoesNot, "10.0.17763.1432": Works, "2019": Works, "ltsc2022": Works, "1709": DoesNot, "": Conditions} {
+	for windows, want := range map[string]State{"10.0.17763.379": DoesNot, "10.0.17763.1432": Works, "2019": Works, "ltsc2022": Works,
+		"1709": DoesNot, "": Conditions} {
 		r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.20", Windows: windows})
 		if r.State != want {
 			t.Errorf("%q: %s, want %s", windows, r.State, want)
@@ -265,7 +296,8 @@ func TestADocumentWithoutScopes(t *testing.T) {
 
 // TestNodes: the claims on releases of Windows Server say which versions have such nodes.
 func TestNodes(t *testing.T) {
-	claims := append(oneClaim(nil), result.Claim{ID: "os-server-2022", Area: "a", History: []result.Status{{Status: "stable", Scope: &result.Scope{Kubernetes: ">=1.28", Releases: []string{"2022"}}}}})
+	claims := append(oneClaim(nil), result.Claim{ID: "os-server-2022", Area: "a",
+		History: []result.Status{{Status: "stable", Scope: &result.Scope{Kubernetes: ">=1.28", Releases: []string{"2022"}}}}})
 	m := New(document(claims))
 	if m.Node("2022", "1.33") != Works || m.Node("2022", "1.20") != Nowhere || m.Node("2019", "1.33") != Nowhere {
 		t.Error("the claim on the release does not decide")
@@ -304,10 +336,14 @@ func TestAnyCountsWhatWasTried(t *testing.T) {
 			node = r.Claim
 		}
 	}
-	claims := append(oneClaim(nil, ask(">=1.14", ""), ask("1.19", "delivered")), result.Claim{ID: node, Area: "a", Title: "N", History: []result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}})
+	claims := append(oneClaim(nil, ask(">=1.14", ""), ask("1.19", "delivered")),
+		result.Claim{ID: node, Area: "a", Title: "N", History: []result.Status{{Status: "stable", Scope: kubernetes(">=1.14")}}})
 	doc := document(claims, tried("1.36", "", "delivered")) // on 2022
 	r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.36"})
-	if r.State != Conditions || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasPrefix(n, "works: ") && strings.Contains(n, "2022") }) {
+	if r.State != Conditions || !slices.ContainsFunc(r.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "works: ") &&
+			strings.Contains(n, "2022")
+	}) {
 		t.Errorf("1.36: %s, %q", r.State, r.Notes)
 	}
 	if r := asked(t, doc, Question{Design: "overlay-y", Kubernetes: "1.33"}); r.State != Unknown {

@@ -360,7 +360,8 @@ func (m *Matrix) Ask(id string, q Question) ([]Reply, error) {
 			if at >= 0 {
 				shown = at
 			}
-			r := Reply{Design: design.Name, Kubernetes: m.Versions[shown], Windows: t.Windows[w].Title, Answer: t.Answers[row[shown]], Since: m.Versions[from], Until: m.Versions[to]}
+			r := Reply{Design: design.Name, Kubernetes: m.Versions[shown], Windows: t.Windows[w].Title, Answer: t.Answers[row[shown]],
+				Since: m.Versions[from], Until: m.Versions[to]}
 			if at >= 0 && t.Windows[w].Release != AnyWindows {
 				r.Node = m.Node(t.Windows[w].Release, m.Versions[at])
 			}
@@ -411,7 +412,8 @@ func (t *Table) windows(name string) (int, error) {
 	}
 	r, ok := products.ReleaseNamed(name)
 	if !ok {
-		return 0, fmt.Errorf("%q is not a known release of Windows Server; write a name or a build, such as 2022, ltsc2022 or 10.0.20348.2762", name)
+		return 0, fmt.Errorf("%q is not a known release of Windows Server; write a name or a build, such as 2022, ltsc2022 or 10.0.20348.2762",
+			name)
 	}
 	build := r.Build
 	if strings.HasPrefix(name, r.Build+".") {

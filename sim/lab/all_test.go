@@ -94,7 +94,8 @@ func TestTraceAllIsTrace(t *testing.T) {
 		}
 	}
 	for seed := range uint64(4) {
-		size := labtest.Size{Nodes: 3, Linux: int(seed) % 2, Pods: 4, Services: 6, Backends: 2, NodePorts: 2, Policies: 3 * int(seed), VXLAN: seed%2 == 1, DSR: seed > 1, Seed: seed + 1}
+		size := labtest.Size{Nodes: 3, Linux: int(seed) % 2, Pods: 4, Services: 6, Backends: 2, NodePorts: 2, Policies: 3 * int(seed),
+			VXLAN: seed%2 == 1, DSR: seed > 1, Seed: seed + 1}
 		dir, err := labtest.Write(t.TempDir(), size)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +107,8 @@ func TestTraceAllIsTrace(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		var rs []Request
 		for range 60 {
-			r := Request{From: "pod/" + labtest.PodName(random.IntN(3), random.IntN(4)), To: "pod/" + labtest.PodName(random.IntN(3), random.IntN(4)) + ":80"}
+			r := Request{From: "pod/" + labtest.PodName(random.IntN(3), random.IntN(4)), To: "pod/" +
+				labtest.PodName(random.IntN(3), random.IntN(4)) + ":80"}
 			switch random.IntN(5) {
 			case 0:
 				r.To = "svc/" + labtest.ServiceName(random.IntN(6)) + ":80"

@@ -52,12 +52,16 @@ func TestManifestsAndConfigurations(t *testing.T) {
 		{"unknown field", two + "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  port: 80\n", `m.yaml:6:1: service s: `},
 		{"wrong type", two + "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  ports: 80\n", "m.yaml:6:1: service s: "},
 		{"not YAML", two + "kind: [Pod\n", "m.yaml:6:1: not a Kubernetes object"},
-		{"selector", two + "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}}}\n", "m.yaml:6:1: deployment d: the selector does not match the template's labels"},
+		{"selector", two +
+			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}}}\n", "m.yaml:6:1: deployment d: the selector does not match the template's labels"},
 		{"node", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeName: win7}\n", `pod default/a: there is no node "win7"`},
-		{"system", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeSelector: {kubernetes.io/os: beos}}\n", "pod default/a: no node runs beos"},
+		{"system", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {nodeSelector: {kubernetes.io/os: beos}}\n",
+			"pod default/a: no node runs beos"},
 		{"bytes", "\x00\x01\x02", "m.yaml:1:1: "},
-		{"replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2000000000}\n", "m.yaml:1:1: deployment d: 2000000000 replicas; write 0 to 1000"},
-		{"negative replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -1}\n", "m.yaml:1:1: deployment d: -1 replicas"},
+		{"replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 2000000000}\n",
+			"m.yaml:1:1: deployment d: 2000000000 replicas; write 0 to 1000"},
+		{"negative replicas", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -1}\n",
+			"m.yaml:1:1: deployment d: -1 replicas"},
 		{"port", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 70000}]}\n", "m.yaml:1:1: service s: port 70000"},
 	} {
 		t.Run("manifest: "+c.name, func(t *testing.T) {
@@ -110,7 +114,8 @@ func TestDumps(t *testing.T) {
 				t.Fatal(err)
 			}
 			net := strings.Replace(conf, "flannel-host-gw.conf", "net-conf-host-gw.json", 1)
-			file := write(t, "lab.yaml", head+"  network: {plugin: flannel, conf: "+conf+", netConf: "+net+"}\n  nodes: [{name: win1, hnsDump: [d.json]}]\n", "d.json", c.dump)
+			file := write(t, "lab.yaml", head+"  network: {plugin: flannel, conf: "+conf+", netConf: "+net+
+				"}\n  nodes: [{name: win1, hnsDump: [d.json]}]\n", "d.json", c.dump)
 			f, err := Load(file)
 			if err == nil {
 				_, err = Build(t.Context(), f, Options{})

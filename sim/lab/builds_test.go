@@ -21,7 +21,9 @@ func nodesLab(t testing.TB, design, nodes string) *lab.Cluster {
 		t.Fatal(err)
 	}
 	at := filepath.Join(t.TempDir(), "lab.yaml")
-	f, err := lab.Parse(at, fmt.Appendf(nil, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: nodes}\nspec:\n  base: %s\n  nodes:\n%s", base, nodes))
+	f,
+		err := lab.Parse(at,
+		fmt.Appendf(nil, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: nodes}\nspec:\n  base: %s\n  nodes:\n%s", base, nodes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +57,10 @@ func TestUnknownBuild(t *testing.T) {
 		flows         []string
 	}{
 		{"l2bridge-flannel-host-gw", "10.0.17763", usualFlows},
-		{"l2bridge-flannel-host-gw", builds.Unknown, []string{"pod/client -> pod/neighbour:80", "node/win1 -> node/win1:30080", "pod/client -> host/internet ping"}},
-		{"overlay-win-overlay", "10.0.17763", []string{"pod/client -> svc/win-webserver:80", "pod/client -> pod/peer:80", "node/win1 -> pod/peer:80", "pod/linux-client -> pod/client:80"}},
+		{"l2bridge-flannel-host-gw", builds.Unknown, []string{"pod/client -> pod/neighbour:80", "node/win1 -> node/win1:30080",
+			"pod/client -> host/internet ping"}},
+		{"overlay-win-overlay", "10.0.17763", []string{"pod/client -> svc/win-webserver:80", "pod/client -> pod/peer:80",
+			"node/win1 -> pod/peer:80", "pod/linux-client -> pod/client:80"}},
 		{"nat-winnat", ">=10.0.20348 <=10.0.26100", []string{"pod/client -> host/internet:443", "host/lan -> node/win1:30080"}},
 	} {
 		open := nodesLab(t, tt.design, fmt.Sprintf("  - {name: win1, builds: [%q]}\n", tt.known))
@@ -86,7 +90,8 @@ func TestUnknownBuild(t *testing.T) {
 			switch {
 			case len(ends) == 1 && got.Verdict != ends[0]:
 				t.Errorf("%s on %s: %s %s (%s), and every build says %s", flow, tt.known, got.Verdict, got.Reason, got.Summary, ends[0])
-			case len(ends) > 1 && works && (got.Verdict != trace.Unknown || got.Reason != trace.MissingFact || len(got.Open) == 0 || !strings.Contains(got.Summary, "kubectl get node win1 -o jsonpath")):
+			case len(ends) > 1 && works && (got.Verdict != trace.Unknown || got.Reason != trace.MissingFact || len(got.Open) == 0 ||
+				!strings.Contains(got.Summary, "kubectl get node win1 -o jsonpath")):
 				t.Errorf("%s on %s: %s %s (%s, hints %q), and builds say %s", flow, tt.known, got.Verdict, got.Reason, got.Summary, got.Hints, ends)
 			case len(ends) > 1 && !works && !got.Fails():
 				t.Errorf("%s on %s: %s, and it fails on every build: %s", flow, tt.known, got.Verdict, ends)
@@ -121,10 +126,12 @@ func TestUnknownBuilds(t *testing.T) {
 	if b := c.Info().Builds; b["win1"] != "unknown" || b["win2"] != "10.0.20348" {
 		t.Errorf("builds of the trace: %v", b)
 	}
-	if _, err := c.Resolve(t.Context(), "pod/client", "web", ""); err == nil || !strings.Contains(err.Error(), "win1 (unknown), node win2 (10.0.20348)") || !strings.Contains(err.Error(), "--windows") {
+	if _, err := c.Resolve(t.Context(), "pod/client", "web", ""); err == nil ||
+		!strings.Contains(err.Error(), "win1 (unknown), node win2 (10.0.20348)") || !strings.Contains(err.Error(), "--windows") {
 		t.Errorf("resolve: %v", err)
 	}
-	if _, err := lab.Build(t.Context(), c.Plan.File, lab.Options{Components: labfile.Real}); err == nil || !strings.Contains(err.Error(), "needs one") {
+	if _, err := lab.Build(t.Context(), c.Plan.File, lab.Options{Components: labfile.Real}); err == nil ||
+		!strings.Contains(err.Error(), "needs one") {
 		t.Errorf("real components: %v", err)
 	}
 	s, err := lab.Build(t.Context(), c.Plan.File, lab.Options{Setting: &labfile.Setting{Kubernetes: "1.20", Build: "10.0.17763.1432"}})

@@ -18,17 +18,21 @@ func TestTwoCauses(t *testing.T) {
 		reason         trace.Reason
 		causes         []string // "" for none
 	}{
-		{"an ACL before a load balancer that is missing", "  hns: [" + block + ", {node: win1, delete: {kind: loadBalancer}}]\n", "svc/win-webserver:80", trace.ACLBlock,
+		{"an ACL before a load balancer that is missing", "  hns: [" + block + ", {node: win1, delete: {kind: loadBalancer}}]\n",
+			"svc/win-webserver:80", trace.ACLBlock,
 			[]string{"An ACL blocked the packet", "No load balancer for this address and port"}},
-		{"an ACL before a closed port", "  hns: [" + block + "]\n", "pod/peer:81", trace.ACLBlock, []string{"An ACL blocked the packet", "othing listens on the port"}},
-		{"an ACL before a rule of the network before a closed port", "  hns: [" + block + "]\n  fabric: {segments: [{name: nodes, rules: [{name: shut, action: deny, to: 10.244.2.0/24}]}]}\n", "pod/peer:81", trace.ACLBlock,
+		{"an ACL before a closed port", "  hns: [" + block + "]\n", "pod/peer:81", trace.ACLBlock,
+			[]string{"An ACL blocked the packet", "othing listens on the port"}},
+		{"an ACL before a rule of the network before a closed port", "  hns: [" + block +
+			"]\n  fabric: {segments: [{name: nodes, rules: [{name: shut, action: deny, to: 10.244.2.0/24}]}]}\n", "pod/peer:81", trace.ACLBlock,
 			[]string{"An ACL blocked the packet", "A policy of the network", "othing listens on the port"}},
 		{"an ACL and nothing else", "  hns: [" + block + "]\n", "pod/peer:80", trace.ACLBlock, nil},
 		{"no ACL", "  hns: [{node: win1, delete: {kind: loadBalancer}}]\n", "svc/win-webserver:80", trace.NoLoadBalancer, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			tr, err := built(t, changed(t, hostGW, "  params: {windows-firewall: answers}\n"+c.spec)).Trace(t.Context(), Request{From: "pod/client", To: c.to})
+			tr, err := built(t, changed(t, hostGW, "  params: {windows-firewall: answers}\n"+c.spec)).Trace(t.Context(),
+				Request{From: "pod/client", To: c.to})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,12 +68,15 @@ func TestTwoCauses(t *testing.T) {
 // Ways that fail for different reasons are all named.
 func TestCausesOfSeveralBackends(t *testing.T) {
 	t.Parallel()
-	c := built(t, changed(t, hostGW, "  nodes: [{name: win1, faults: []}]\n  fabric: {segments: [{name: nodes, rules: [{name: shut, action: deny, to: 10.244.2.0/24}]}]}\n  hns: [{node: win1, addPolicy: {kind: endpoint, pod: win-webserver-0, type: ACL, settings: {Action: Block, Direction: In, Protocols: \"6\", RuleType: Switch, Priority: 100}}}]\n"))
+	c := built(t,
+		changed(t, hostGW,
+			"  nodes: [{name: win1, faults: []}]\n  fabric: {segments: [{name: nodes, rules: [{name: shut, action: deny, to: 10.244.2.0/24}]}]}\n  hns: [{node: win1, addPolicy: {kind: endpoint, pod: win-webserver-0, type: ACL, settings: {Action: Block, Direction: In, Protocols: \"6\", RuleType: Switch, Priority: 100}}}]\n"))
 	tr, err := c.Trace(t.Context(), Request{From: "pod/client", To: "svc/win-webserver:80"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tr.Causes) != 2 || !strings.Contains(tr.Summary, "An ACL blocked the packet") || !strings.Contains(tr.Summary, "A policy of the network") {
+	if len(tr.Causes) != 2 || !strings.Contains(tr.Summary, "An ACL blocked the packet") ||
+		!strings.Contains(tr.Summary, "A policy of the network") {
 		t.Errorf("%s %s: %q\n%s", tr.Verdict, tr.Reason, tr.Causes, tr.Summary)
 	}
 }

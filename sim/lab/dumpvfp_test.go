@@ -43,7 +43,8 @@ func TestCompareVFP(t *testing.T) {
 		t.Errorf("another number: %q", got)
 	}
 	got := about(func(s string) string { return strings.Replace(s, "SNAT_TCP_OUTBOUNDNAT_1_", "OTHER_", 1) })
-	if len(got) != 2 || !strings.Contains(got[0], "OTHER_192.168.1.11: the node has it") || !strings.Contains(got[1], "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11: the model has it") {
+	if len(got) != 2 || !strings.Contains(got[0], "OTHER_192.168.1.11: the node has it") ||
+		!strings.Contains(got[1], "SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11: the model has it") {
 		t.Errorf("one rule is another: %q", got)
 	}
 }

@@ -344,9 +344,11 @@ func (o *outcome) run(t *testing.T, path string) {
 		return
 	}
 	for _, f := range doc.Flows {
-		o.lines = append(o.lines, fmt.Sprintf("run %s %s %s %s %s %s %s: %s, expected %q, pass %v, %s %s", f.Lab, f.Title, f.Incident, f.Variant, f.VariantTitle, f.Setting, f.Name, f.Got, f.Expect, f.Pass, f.Reason, f.Summary))
+		o.lines = append(o.lines, fmt.Sprintf("run %s %s %s %s %s %s %s: %s, expected %q, pass %v, %s %s", f.Lab, f.Title, f.Incident, f.Variant,
+			f.VariantTitle, f.Setting, f.Name, f.Got, f.Expect, f.Pass, f.Reason, f.Summary))
 		if tr := doc.Traces.Get(f.Trace); tr != nil {
-			o.lines = append(o.lines, fmt.Sprintf("  in Kubernetes %s, proxy %s, Windows %v, %s", tr.Lab.Kubernetes, tr.Lab.Proxy, tr.Lab.Builds, tr.Lab.Network))
+			o.lines = append(o.lines, fmt.Sprintf("  in Kubernetes %s, proxy %s, Windows %v, %s", tr.Lab.Kubernetes, tr.Lab.Proxy, tr.Lab.Builds,
+				tr.Lab.Network))
 			o.trace("  "+f.Name, tr)
 		}
 	}
@@ -396,7 +398,8 @@ func TestEffects(t *testing.T) {
 				return
 			}
 			for _, item := range c.items() {
-				if path, ok := strings.CutPrefix(item, "spec."); ok && !c.Notice && c.Refused == "" && !says(c.With, strings.Split(path, ".")) && !says(c.Without, strings.Split(path, ".")) {
+				if path, ok := strings.CutPrefix(item, "spec."); ok && !c.Notice && c.Refused == "" && !says(c.With, strings.Split(path, ".")) &&
+					!says(c.Without, strings.Split(path, ".")) {
 					t.Errorf("the case for %s does not say it", item)
 				}
 			}
@@ -468,8 +471,9 @@ func says(v any, path []string) bool {
 
 // sameReader lists parts of a lab that are read by the same code as another part.
 var sameReader = map[string]string{
-	"spec.variants.hns": "spec.hns", "spec.variants.flows": "spec.flows", "spec.flows.meanwhile": "spec.hns", "spec.settings.proxy": "spec.proxy",
-	"spec.steps.hns": "spec.hns", "spec.steps.pods": "spec.pods", "spec.steps.flows": "spec.flows", "spec.variants.steps": "spec.steps",
+	"spec.variants.hns": "spec.hns", "spec.variants.flows": "spec.flows", "spec.flows.meanwhile": "spec.hns",
+	"spec.settings.proxy": "spec.proxy",
+	"spec.steps.hns":      "spec.hns", "spec.steps.pods": "spec.pods", "spec.steps.flows": "spec.flows", "spec.variants.steps": "spec.steps",
 }
 
 // schemaItems walks the lab's types and lists every field by its path.

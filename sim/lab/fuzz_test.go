@@ -49,7 +49,8 @@ func FuzzLab(f *testing.F) {
 		}
 		flows := lab.Lab.Spec.Flows
 		for _, k := range c.Pods()[:min(2, len(c.Pods()))] {
-			flows = append(flows, Flow{From: "pod/" + k, To: "node/" + lab.Lab.Spec.Nodes[0].Name + ":80"}, Flow{From: "pod/" + k, To: "svc/kubernetes"})
+			flows = append(flows, Flow{From: "pod/" + k, To: "node/" + lab.Lab.Spec.Nodes[0].Name + ":80"},
+				Flow{From: "pod/" + k, To: "svc/kubernetes"})
 		}
 		for _, fl := range flows[:min(8, len(flows))] {
 			o, err := c.Run(t.Context(), fl)

@@ -54,7 +54,8 @@ type shortPath struct {
 }
 
 func shorten(t *trace.Trace) shortTrace {
-	s := shortTrace{Flow: t.Flow.From + " -> " + t.Flow.To + " " + t.Flow.Protocol, Verdict: string(t.Verdict), Reason: t.Reason, Grade: string(t.Grade)}
+	s := shortTrace{Flow: t.Flow.From + " -> " + t.Flow.To + " " + t.Flow.Protocol, Verdict: string(t.Verdict), Reason: t.Reason,
+		Grade: string(t.Grade)}
 	for _, p := range t.Paths {
 		sp := shortPath{Verdict: string(p.Verdict)}
 		for _, c := range p.Choices {

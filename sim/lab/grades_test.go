@@ -16,7 +16,8 @@ func TestTraceSaysItsWeakestEvidence(t *testing.T) {
 	weak := map[evidence.Grade]int{}
 	for _, name := range []string{hostGW, vxlan, "l2bridge-azure-cni", "nat-winnat", "ovs-l3"} {
 		c := built(t, design(t, name))
-		for _, to := range []string{"pod/peer:80", "svc/win-webserver:80", "host/internet:443", "node/win1:10250", "name/win-webserver:80", "name/win-webserver.default.svc.cluster.local:80", "name/nowhere.example.org:80"} {
+		for _, to := range []string{"pod/peer:80", "svc/win-webserver:80", "host/internet:443", "node/win1:10250", "name/win-webserver:80",
+			"name/win-webserver.default.svc.cluster.local:80", "name/nowhere.example.org:80"} {
 			for _, from := range []string{"pod/client", "node/win1", "pod/linux-client"} {
 				tr, err := c.Trace(t.Context(), Request{From: from, To: to})
 				if err != nil {

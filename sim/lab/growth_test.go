@@ -45,7 +45,8 @@ func count(t *testing.T, s labtest.Size) (n counted) {
 		t.Errorf("%+v: %d nodes were used before a packet was sent", s, c.Settled())
 	}
 	send := func() {
-		if _, err := c.Trace(t.Context(), lab.Request{From: "pod/" + labtest.PodName(0, 0), To: "pod/" + labtest.PodName(s.Nodes-1, 0) + ":80"}); err != nil {
+		if _, err := c.Trace(t.Context(), lab.Request{From: "pod/" + labtest.PodName(0, 0), To: "pod/" + labtest.PodName(s.Nodes-1, 0) +
+			":80"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +73,8 @@ func TestGrowth(t *testing.T) {
 		{"pods", base, func(s *labtest.Size) { s.Pods *= by }},
 		{"Services", base, func(s *labtest.Size) { s.Services *= by }},
 		{"policies", labtest.Size{Nodes: 12, Pods: 4, Services: 24, Backends: 2, Policies: 24}, func(s *labtest.Size) { s.Policies *= by }},
-		{"pods with policies", labtest.Size{Nodes: 12, Pods: 4, Services: 24, Backends: 2, Policies: 24}, func(s *labtest.Size) { s.Pods *= by; s.Policies *= by }},
+		{"pods with policies", labtest.Size{Nodes: 12, Pods: 4, Services: 24, Backends: 2, Policies: 24},
+			func(s *labtest.Size) { s.Pods *= by; s.Policies *= by }},
 		{"all", base, func(s *labtest.Size) { s.Nodes *= by; s.Services *= by }},
 	} {
 		small, large := tc.of, tc.of
@@ -81,7 +83,8 @@ func TestGrowth(t *testing.T) {
 		a, b := count(t, small), count(t, large)
 		exponent := func(x, y float64) float64 { return math.Log(y/x) / math.Log(by) }
 		build, objects := exponent(a.read+a.build, b.read+b.build), exponent(a.objects, b.objects)
-		t.Logf("%-14s × %d: building %.0f to %.0f, exponent %.2f; objects of HNS %.0f to %.0f, exponent %.2f; first trace %.0f to %.0f; trace %.0f to %.0f",
+		t.Logf(
+			"%-14s × %d: building %.0f to %.0f, exponent %.2f; objects of HNS %.0f to %.0f, exponent %.2f; first trace %.0f to %.0f; trace %.0f to %.0f",
 			tc.name, by, a.read+a.build, b.read+b.build, build, a.objects, b.objects, objects, a.first, b.first, a.trace, b.trace)
 		if build > 1.1 || objects > 1.01 {
 			t.Errorf("%s: building grows with the power %.2f, what it leaves in HNS with %.2f", tc.name, build, objects)

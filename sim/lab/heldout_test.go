@@ -135,12 +135,14 @@ func (h *heldOutRun) variant(t *testing.T, f *File, lab, variant string) {
 	c, err := Build(t.Context(), f, Options{Variant: variant})
 	if err != nil {
 		if built == nil || built.Error == "" || !strings.Contains(err.Error(), built.Error) {
-			t.Errorf("%s: %v\n  if this is so, add to fixtures/held-out/misses.yaml:\n  - {lab: %s, variant: %s, error: %q, why: ...}", f.Path, err, lab, variant, err)
+			t.Errorf("%s: %v\n  if this is so, add to fixtures/held-out/misses.yaml:\n  - {lab: %s, variant: %s, error: %q, why: ...}", f.Path, err,
+				lab, variant, err)
 		}
 		return
 	}
 	if built != nil {
-		t.Errorf("%s, variant %s can be built now: take the entry with its error from fixtures/held-out/misses.yaml, and say so in docs/reference/accuracy.md", f.Path, variant)
+		t.Errorf(
+			"%s, variant %s can be built now: take the entry with its error from fixtures/held-out/misses.yaml, and say so in docs/reference/accuracy.md", f.Path, variant)
 	}
 	for _, fl := range c.Plan.File.Lab.Spec.Flows {
 		name := heldOutFlow(fl)
@@ -173,9 +175,11 @@ func (h *heldOutRun) judge(t *testing.T, f *File, lab, variant, name string, o O
 	m := h.miss(lab, variant, name)
 	switch {
 	case holds && m != nil:
-		t.Errorf("%s, variant %s: %s holds now (%s, %s): take it from fixtures/held-out/misses.yaml, and say so in docs/reference/accuracy.md", f.Path, variant, name, o.Verdict, o.Reason)
+		t.Errorf("%s, variant %s: %s holds now (%s, %s): take it from fixtures/held-out/misses.yaml, and say so in docs/reference/accuracy.md",
+			f.Path, variant, name, o.Verdict, o.Reason)
 	case !holds && m == nil:
-		t.Errorf("%s, variant %s: %s\n  %s\n  got %s (%s): %s\n%s  the source says otherwise (predictions.md). If the model cannot, add to fixtures/held-out/misses.yaml:\n  - {lab: %s, variant: %s, flow: %q, why: ...}",
+		t.Errorf(
+			"%s, variant %s: %s\n  %s\n  got %s (%s): %s\n%s  the source says otherwise (predictions.md). If the model cannot, add to fixtures/held-out/misses.yaml:\n  - {lab: %s, variant: %s, flow: %q, why: ...}",
 			f.Path, variant, name, why, o.Verdict, o.Reason, o.Summary, pathsOf(o), lab, variant, name)
 	}
 }

@@ -122,7 +122,8 @@ func remoteSubnet(vni int, to string) []HNSCall {
 	n := HNSSelector{Kind: "network"}
 	return []HNSCall{
 		remove("win1", n, "RemoteSubnetRoute", settings{"DestinationPrefix": "10.244.2.0/24"}),
-		add("win1", n, "RemoteSubnetRoute", settings{"DestinationPrefix": "10.244.2.0/24", "IsolationId": vni, "ProviderAddress": to, "DistributedRouterMacAddress": "02-11-22-00-00-06"}),
+		add("win1", n, "RemoteSubnetRoute", settings{"DestinationPrefix": "10.244.2.0/24", "IsolationId": vni, "ProviderAddress": to,
+			"DistributedRouterMacAddress": "02-11-22-00-00-06"}),
 	}
 }
 
@@ -157,8 +158,9 @@ func TestStateOfHNSDecides(t *testing.T) {
 	}{
 		{
 			name: "without the exception of the pod network, pods meet other pods as their node", design: hostGW,
-			before: []string{"pod/client > pod/peer:80: delivered ok seen pod/client", "pod/client > pod/peer:53 udp: delivered ok seen pod/client", "pod/peer > pod/client:80: delivered ok"},
-			calls:  exceptions("10.96.0.0/12", "192.168.1.0/24"),
+			before: []string{"pod/client > pod/peer:80: delivered ok seen pod/client", "pod/client > pod/peer:53 udp: delivered ok seen pod/client",
+				"pod/peer > pod/client:80: delivered ok"},
+			calls: exceptions("10.96.0.0/12", "192.168.1.0/24"),
 			after: []string{
 				"pod/client > pod/peer:80: delivered ok seen node/win1", "pod/client > pod/peer:53 udp: delivered ok seen node/win1",
 				"pod/client > pod/linux-client:80: delivered ok seen node/win1",
@@ -174,15 +176,20 @@ func TestStateOfHNSDecides(t *testing.T) {
 		},
 		{
 			name: "without the exception of the management network, machines there can answer", design: hostGW,
-			before: []string{"pod/client > host/lan:80: no-reply no-way-back seen pod/client", "pod/client > node/win2:10250: delivered ok seen pod/client"},
-			calls:  exceptions("10.244.0.0/16", "10.96.0.0/12"),
-			after:  []string{"pod/client > host/lan:80: delivered ok seen node/win1", "pod/client > host/lan ping: no-reply icmp-not-translated", "pod/client > node/win2:10250: delivered ok seen node/win1"},
+			before: []string{"pod/client > host/lan:80: no-reply no-way-back seen pod/client",
+				"pod/client > node/win2:10250: delivered ok seen pod/client"},
+			calls: exceptions("10.244.0.0/16", "10.96.0.0/12"),
+			after: []string{"pod/client > host/lan:80: delivered ok seen node/win1", "pod/client > host/lan ping: no-reply icmp-not-translated",
+				"pod/client > node/win2:10250: delivered ok seen node/win1"},
 		},
 		{
 			name: "without OutBoundNAT no machine outside can answer", design: hostGW,
-			before: []string{"pod/client > host/internet:443: delivered ok seen node/win1", "pod/client > host/internet:53 udp: delivered ok seen node/win1", "pod/client > host/internet ping: no-reply icmp-not-translated seen pod/client"},
-			calls:  []HNSCall{remove("win1", client, "OutBoundNAT", nil)},
-			after: []string{"pod/client > host/internet:443: no-reply no-way-back seen pod/client", "pod/client > host/internet:53 udp: no-reply no-way-back seen pod/client",
+			before: []string{"pod/client > host/internet:443: delivered ok seen node/win1",
+				"pod/client > host/internet:53 udp: delivered ok seen node/win1",
+				"pod/client > host/internet ping: no-reply icmp-not-translated seen pod/client"},
+			calls: []HNSCall{remove("win1", client, "OutBoundNAT", nil)},
+			after: []string{"pod/client > host/internet:443: no-reply no-way-back seen pod/client",
+				"pod/client > host/internet:53 udp: no-reply no-way-back seen pod/client",
 				// Without a rule that only missed the protocol, ICMP has no reason of its own.
 				"pod/client > host/internet ping: no-reply no-way-back seen pod/client",
 				"pod/client > pod/peer:80: delivered ok seen pod/client", "pod/neighbour > host/internet:443: delivered ok seen node/win1"},
@@ -192,13 +199,15 @@ func TestStateOfHNSDecides(t *testing.T) {
 			before: []string{"pod/client > pod/peer:80: delivered ok seen pod/client", "pod/peer > pod/client:80: delivered ok"},
 			calls:  []HNSCall{remove("win1", network, "RemoteSubnetRoute", settings{"DestinationPrefix": "10.244.2.0/24"})},
 			after: []string{"pod/client > pod/peer:80: dropped not-encapsulated", "pod/client > pod/peer ping: dropped not-encapsulated",
-				"pod/peer > pod/client:80: no-reply not-encapsulated seen pod/peer", "pod/client > pod/linux-client:80: delivered ok", "pod/client > pod/neighbour:80: delivered ok"},
+				"pod/peer > pod/client:80: no-reply not-encapsulated seen pod/peer", "pod/client > pod/linux-client:80: delivered ok",
+				"pod/client > pod/neighbour:80: delivered ok"},
 		},
 		{
 			name: "without the route of the service network packets to a Service miss the host's load balancers", design: hostGW,
 			before: []string{"pod/client > svc/win-webserver:80: delivered ok seen node/win1"},
 			calls:  []HNSCall{remove("win1", client, "SDNRoute", settings{"DestinationPrefix": "10.96.0.0/12"})},
-			after:  []string{"pod/client > svc/win-webserver:80: dropped load-balancer-not-applied", "pod/neighbour > svc/win-webserver:80: delivered ok", "pod/client > pod/peer:80: delivered ok"},
+			after: []string{"pod/client > svc/win-webserver:80: dropped load-balancer-not-applied",
+				"pod/neighbour > svc/win-webserver:80: delivered ok", "pod/client > pod/peer:80: delivered ok"},
 		},
 		{
 			name: "the same on an overlay", design: vxlan,
@@ -210,25 +219,30 @@ func TestStateOfHNSDecides(t *testing.T) {
 			name: "the route of the node's address carries node ports of the pod's own node, nothing else", design: hostGW,
 			before: []string{"pod/client > node/win1:30080: delivered ok", "pod/client > node/win1:10250: delivered ok seen pod/client"},
 			calls:  []HNSCall{remove("win1", client, "SDNRoute", settings{"DestinationPrefix": "192.168.1.11/32"})},
-			after:  []string{"pod/client > node/win1:30080: varies load-balancer-not-applied", "pod/client > node/win1:10250: delivered ok seen pod/client", "pod/client > svc/win-webserver:80: delivered ok", "pod/client > node/win2:30080: delivered ok"},
+			after: []string{"pod/client > node/win1:30080: varies load-balancer-not-applied",
+				"pod/client > node/win1:10250: delivered ok seen pod/client", "pod/client > svc/win-webserver:80: delivered ok",
+				"pod/client > node/win2:30080: delivered ok"},
 		},
 		{
 			name: "without the load balancer no machine has the service's address", design: hostGW,
 			before: []string{"pod/client > svc/win-webserver:80: delivered ok"},
 			calls:  []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer", VIP: "10.96.0.50"}}},
-			after:  []string{"pod/client > svc/win-webserver:80: dropped no-load-balancer", "pod/peer > svc/win-webserver:80: delivered ok", "host/lan > node/win1:30080: delivered ok"},
+			after: []string{"pod/client > svc/win-webserver:80: dropped no-load-balancer", "pod/peer > svc/win-webserver:80: delivered ok",
+				"host/lan > node/win1:30080: delivered ok"},
 		},
 		{
 			name: "without the node port's load balancer the node itself refuses", design: hostGW,
 			before: []string{"host/lan > node/win1:30080: delivered ok"},
 			calls:  []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer", Port: 30080}}},
-			after:  []string{"host/lan > node/win1:30080: varies no-load-balancer", "host/lan > node/win2:30080: delivered ok", "pod/client > svc/win-webserver:80: delivered ok"},
+			after: []string{"host/lan > node/win1:30080: varies no-load-balancer", "host/lan > node/win2:30080: delivered ok",
+				"pod/client > svc/win-webserver:80: delivered ok"},
 		},
 		{
 			name: "a blocking ACL drops what it names and nothing else", design: hostGW,
 			before: []string{"pod/peer > pod/client:80: delivered ok"},
 			calls:  []HNSCall{acl("Block", "In", 200, settings{"Protocols": "6", "LocalPorts": "80"})},
-			after:  []string{"pod/peer > pod/client:80: dropped acl-block", "pod/neighbour > pod/client:80: dropped acl-block", "pod/peer > pod/client:53 udp: delivered ok", "pod/peer > pod/client ping: delivered ok", "pod/client > pod/peer:80: delivered ok"},
+			after: []string{"pod/peer > pod/client:80: dropped acl-block", "pod/neighbour > pod/client:80: dropped acl-block",
+				"pod/peer > pod/client:53 udp: delivered ok", "pod/peer > pod/client ping: delivered ok", "pod/client > pod/peer:80: delivered ok"},
 		},
 		{
 			name: "an outgoing ACL stops the request on its own node", design: hostGW,
@@ -252,13 +266,15 @@ func TestStateOfHNSDecides(t *testing.T) {
 			name: "without HostRoute the node cannot reach its own overlay pods, nor answer them", design: vxlan,
 			before: []string{"node/win1 > pod/client:80: delivered ok seen node/win1", "pod/client > node/win1:10250: delivered ok"},
 			calls:  []HNSCall{remove("win1", network, "HostRoute", nil)},
-			after:  []string{"node/win1 > pod/client:80: dropped not-encapsulated", "pod/client > node/win1:10250: no-reply not-encapsulated", "pod/peer > pod/client:80: delivered ok"},
+			after: []string{"node/win1 > pod/client:80: dropped not-encapsulated", "pod/client > node/win1:10250: no-reply not-encapsulated",
+				"pod/peer > pod/client:80: delivered ok"},
 		},
 		{
 			name: "a port mapping serves other machines; flags 0 do not serve the node itself", design: hostGW, build: "10.0.20348.2762",
 			before: []string{"host/lan > node/win1:8080: varies port-closed"},
 			calls:  []HNSCall{{Node: "win1", Delete: &HNSSelector{Kind: "loadBalancer"}}, mapping(0)},
-			after:  []string{"host/lan > node/win1:8080: delivered ok seen host/lan", "pod/peer > node/win1:8080: delivered ok seen pod/peer", "node/win1 > node/win1:8080: dropped host-traffic-not-switched"},
+			after: []string{"host/lan > node/win1:8080: delivered ok seen host/lan", "pod/peer > node/win1:8080: delivered ok seen pod/peer",
+				"node/win1 > node/win1:8080: dropped host-traffic-not-switched"},
 		},
 		{
 			name: "a port mapping with flags 1 serves the node too", design: hostGW, build: "10.0.20348.2762",
@@ -270,7 +286,8 @@ func TestStateOfHNSDecides(t *testing.T) {
 			name: "another VNI on one side", design: vxlan,
 			before: []string{"pod/client > pod/peer:80: delivered ok"},
 			calls:  remoteSubnet(5000, "192.168.1.12"),
-			after:  []string{"pod/client > pod/peer:80: dropped unknown-vni", "pod/peer > pod/client:80: no-reply unknown-vni", "pod/client > pod/linux-client:80: delivered ok"},
+			after: []string{"pod/client > pod/peer:80: dropped unknown-vni", "pod/peer > pod/client:80: no-reply unknown-vni",
+				"pod/client > pod/linux-client:80: delivered ok"},
 		},
 		{
 			name: "a tunnel to an address that no machine has", design: vxlan,
@@ -282,14 +299,17 @@ func TestStateOfHNSDecides(t *testing.T) {
 			name: "another VXLAN port on one Windows node", design: vxlan, build: "10.0.20348.2762",
 			before: []string{"pod/client > pod/peer:80: delivered ok", "pod/client > pod/linux-client:80: delivered ok"},
 			calls:  []HNSCall{add("win1", network, "VxlanPort", settings{"Port": 8472})},
-			after:  []string{"pod/client > pod/peer:80: dropped tunnel-port-mismatch", "pod/client > pod/linux-client:80: dropped tunnel-port-mismatch", "pod/peer > pod/client:80: dropped tunnel-port-mismatch", "pod/client > pod/neighbour:80: delivered ok"},
+			after: []string{"pod/client > pod/peer:80: dropped tunnel-port-mismatch",
+				"pod/client > pod/linux-client:80: dropped tunnel-port-mismatch", "pod/peer > pod/client:80: dropped tunnel-port-mismatch",
+				"pod/client > pod/neighbour:80: delivered ok"},
 		},
 		{
 			name: "a remote endpoint that points to an address no machine has", design: vxlan,
 			before: []string{"pod/client > pod/win-webserver-1:80: delivered ok"},
 			calls: []HNSCall{
 				remove("win1", HNSSelector{Kind: "endpoint", Address: address(t, vxlan, "pod/win-webserver-1")}, "ProviderAddress", nil),
-				add("win1", HNSSelector{Kind: "endpoint", Address: address(t, vxlan, "pod/win-webserver-1")}, "ProviderAddress", settings{"ProviderAddress": "192.168.1.99"}),
+				add("win1", HNSSelector{Kind: "endpoint", Address: address(t, vxlan, "pod/win-webserver-1")}, "ProviderAddress",
+					settings{"ProviderAddress": "192.168.1.99"}),
 			},
 			after: []string{"pod/client > pod/win-webserver-1:80: dropped no-neighbour", "pod/client > pod/peer:80: delivered ok"},
 		},
@@ -316,7 +336,8 @@ func TestCallsOfALab(t *testing.T) {
       removePolicy: {kind: network, type: RemoteSubnetRoute, match: {DestinationPrefix: 10.244.2.0/24}}
     - {node: win1, delete: {kind: loadBalancer, vip: 10.96.0.50}}
 `))
-	expect(t, c, "lab", "pod/client > pod/peer:80: dropped not-encapsulated", "pod/client > svc/win-webserver:80: dropped no-load-balancer", "pod/peer > svc/win-webserver:80: varies depends-on-backend")
+	expect(t, c, "lab", "pod/client > pod/peer:80: dropped not-encapsulated", "pod/client > svc/win-webserver:80: dropped no-load-balancer",
+		"pod/peer > svc/win-webserver:80: varies depends-on-backend")
 	f := changed(t, vxlan, "  hns: [{node: win1, delete: {kind: endpoint, address: 10.9.9.9}}]\n")
 	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "nothing to delete") {
 		t.Errorf("a call that matches nothing: %v", err)
@@ -326,7 +347,8 @@ func TestCallsOfALab(t *testing.T) {
 		t.Errorf("a call that should have failed: %v", err)
 	}
 	f = changed(t, vxlan, "  hns: [{node: win1, restart: true, error: any}]\n")
-	if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), "succeeded, but should fail with any error of HNS") {
+	if _, err := Build(t.Context(), f, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "succeeded, but should fail with any error of HNS") {
 		t.Errorf("a call that should have failed with any error: %v", err)
 	}
 	// A refusal of HNS, with whatever code; a mistake of the lab does not count.
@@ -371,7 +393,8 @@ func TestDisputedCodeOfALab(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := slices.ContainsFunc(cl.NotModelled, func(n trace.Notice) bool {
-			return n.What == "error code 0xb7 of HNS on win1" && strings.Contains(n.Why, "0xb7 or 0x803b0013, sources disagree") && strings.Contains(n.Why, "hns-code-taken-frontend")
+			return n.What == "error code 0xb7 of HNS on win1" && strings.Contains(n.Why, "0xb7 or 0x803b0013, sources disagree") &&
+				strings.Contains(n.Why, "hns-code-taken-frontend")
 		})
 		if told != (c.pins == "") {
 			t.Errorf("expects %s, pins %q: notices %v", c.expects, c.pins, cl.NotModelled)
@@ -388,7 +411,8 @@ func TestHostPortOfTheOwnNode(t *testing.T) {
 	with := built(t, changed(t, azure, pods))
 	expect(t, with, "a NodePort Service", "node/win1 > node/win1:4444: delivered ok", "node/win2 > node/win1:4444: delivered ok")
 	without := built(t, changed(t, azure, pods+"  manifests: []\n"))
-	expect(t, without, "no NodePort Service", "node/win1 > node/win1:4444: dropped host-traffic-not-switched", "node/win2 > node/win1:4444: delivered ok")
+	expect(t, without, "no NodePort Service", "node/win1 > node/win1:4444: dropped host-traffic-not-switched",
+		"node/win2 > node/win1:4444: delivered ok")
 }
 
 // What lies between the nodes decides too.
@@ -414,22 +438,28 @@ func TestNetworkBetweenTheNodesDecides(t *testing.T) {
 		before, after        []string
 	}{
 		{"RRAS off: the node does not forward to its containers", "rras-l3", "  nodes: [{name: win2, rras: false}]\n",
-			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped not-forwarding", "pod/client > pod/neighbour:80: delivered ok"}},
+			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped not-forwarding",
+				"pod/client > pod/neighbour:80: delivered ok"}},
 		{"RRAS off on the sender's node", "rras-l3", "  nodes: [{name: win1, rras: false}]\n",
 			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped not-forwarding"}},
 		{"a security rule reaches pods of one node on l2tunnel", l2tunnel, deny,
-			[]string{"pod/client > pod/neighbour:80: delivered ok"}, []string{"pod/client > pod/neighbour:80: dropped fabric-policy", "pod/client > pod/peer:80: dropped fabric-policy", "pod/client > pod/neighbour:53 udp: delivered ok"}},
+			[]string{"pod/client > pod/neighbour:80: delivered ok"}, []string{"pod/client > pod/neighbour:80: dropped fabric-policy",
+				"pod/client > pod/peer:80: dropped fabric-policy", "pod/client > pod/neighbour:53 udp: delivered ok"}},
 		{"the same rule does not reach pods of one node on l2bridge", azure, deny,
-			[]string{"pod/client > pod/neighbour:80: delivered ok"}, []string{"pod/client > pod/neighbour:80: delivered ok", "pod/client > pod/peer:80: dropped fabric-policy"}},
+			[]string{"pod/client > pod/neighbour:80: delivered ok"}, []string{"pod/client > pod/neighbour:80: delivered ok",
+				"pod/client > pod/peer:80: dropped fabric-policy"}},
 		{"host-gw on a virtual network of Azure", hostGW, azureSegment,
-			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped spoofed-source", "pod/client > pod/neighbour:80: delivered ok"}},
+			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped spoofed-source",
+				"pod/client > pod/neighbour:80: delivered ok"}},
 		{"host-gw on Azure with user-defined routes only", hostGW, userRoutes,
 			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped spoofed-source"}},
 		{"host-gw on Azure with IP forwarding only", hostGW, azureSegment + "  params: {azure-ip-forwarding: \"on\"}\n",
 			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped no-route"}},
 		{"host-gw on Azure with user-defined routes and IP forwarding", hostGW, userRoutes + "  params: {azure-ip-forwarding: \"on\"}\n",
-			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: delivered ok seen pod/client", "pod/peer > pod/linux-client:80: delivered ok"}},
-		{"host-gw with a node on another segment: no machine there is the next hop", hostGW, `  nodes: [{name: win2, address: 192.168.2.12, segment: nodes2}]
+			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: delivered ok seen pod/client",
+				"pod/peer > pod/linux-client:80: delivered ok"}},
+		{"host-gw with a node on another segment: no machine there is the next hop", hostGW,
+			`  nodes: [{name: win2, address: 192.168.2.12, segment: nodes2}]
   fabric:
     segments: [{name: nodes2, subnet: 192.168.2.0/24}]
     routers:
@@ -438,9 +468,13 @@ func TestNetworkBetweenTheNodesDecides(t *testing.T) {
 `,
 			[]string{"pod/client > pod/peer:80: delivered ok", "pod/linux-client > pod/peer:80: delivered ok"},
 			// Windows has a route that leads nowhere, Linux has none and asks its router.
-			[]string{"pod/client > pod/peer:80: dropped no-neighbour", "pod/peer > pod/client:80: dropped no-neighbour", "pod/linux-client > pod/peer:80: dropped no-route", "pod/client > pod/linux-client:80: delivered ok", "node/win1 > node/win2:10250: delivered ok"}},
-		{"routes in the fabric are taken away", "l2bridge-win-bridge-udr", "  fabric: {routers: [{name: gw, routes: [{to: 0.0.0.0/0, via: 198.51.100.1}]}]}\n",
-			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped no-route", "pod/client > pod/neighbour:80: delivered ok"}},
+			[]string{"pod/client > pod/peer:80: dropped no-neighbour", "pod/peer > pod/client:80: dropped no-neighbour",
+				"pod/linux-client > pod/peer:80: dropped no-route", "pod/client > pod/linux-client:80: delivered ok",
+				"node/win1 > node/win2:10250: delivered ok"}},
+		{"routes in the fabric are taken away", "l2bridge-win-bridge-udr",
+			"  fabric: {routers: [{name: gw, routes: [{to: 0.0.0.0/0, via: 198.51.100.1}]}]}\n",
+			[]string{"pod/client > pod/peer:80: delivered ok"}, []string{"pod/client > pod/peer:80: dropped no-route",
+				"pod/client > pod/neighbour:80: delivered ok"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			expect(t, built(t, design(t, c.design)), "before", c.before...)
@@ -460,7 +494,8 @@ func TestTheDropNamesTheRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := tr.Paths[0].Steps[len(tr.Paths[0].Steps)-1]
-	if last.Reason != trace.ACLBlock || last.Place != "win1" || last.Layer != "ACL_ENDPOINT_LAYER" || last.From == nil || !strings.Contains(last.From.What, "ACL") {
+	if last.Reason != trace.ACLBlock || last.Place != "win1" || last.Layer != "ACL_ENDPOINT_LAYER" || last.From == nil ||
+		!strings.Contains(last.From.What, "ACL") {
 		t.Errorf("the last step is %+v", last)
 	}
 }

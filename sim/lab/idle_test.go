@@ -46,7 +46,8 @@ func TestDumpedNATTimeouts(t *testing.T) {
 			if err != nil || strings.Count(string(data), usual) != 1 {
 				t.Fatalf("%v\n%s", err, data)
 			}
-			if err := os.WriteFile(at, []byte(strings.Replace(string(data), usual, "TcpEstablishedConnectionTimeout  : "+c.shows, 1)), 0o644); err != nil {
+			if err := os.WriteFile(at, []byte(strings.Replace(string(data), usual, "TcpEstablishedConnectionTimeout  : "+c.shows, 1)),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -93,7 +93,8 @@ func incidentHolds(t *testing.T, f *File, variant string) {
 			continue
 		}
 		if !o.Pass {
-			t.Errorf("%s, variant %s, flow %d: %s to %s\n  %s\n  got %s (%s): %s\n%s", f.Path, variant, i+1, fl.From, fl.To, o.Why, o.Verdict, o.Reason, o.Summary, pathsOf(o))
+			t.Errorf("%s, variant %s, flow %d: %s to %s\n  %s\n  got %s (%s): %s\n%s", f.Path, variant, i+1, fl.From, fl.To, o.Why, o.Verdict,
+				o.Reason, o.Summary, pathsOf(o))
 		}
 	}
 }
@@ -184,7 +185,8 @@ func TestMeanwhileIsUndone(t *testing.T) {
 			t.Errorf("%d ways, want 6, three of them cut: %s\n%s", n, o.Why, pathsOf(o))
 		}
 	}
-	if o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "name/web", Resolve: "Resolve-DnsName", Expect: string(trace.Delivered)}); err != nil || !o.Pass {
+	if o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "name/web", Resolve: "Resolve-DnsName",
+		Expect: string(trace.Delivered)}); err != nil || !o.Pass {
 		t.Errorf("a name after the call was undone: %v %s", err, o.Why)
 	}
 	if o, err := c.Run(t.Context(), Flow{From: "pod/p1", To: "svc/web:80", Expect: string(trace.Delivered)}); err != nil || !o.Pass {

@@ -49,7 +49,8 @@ spec: {type: LoadBalancer, clusterIP: 10.96.0.88, selector: {app: win-webserver}
 	for _, w := range []struct{ to, verdict, says string }{
 		{"198.51.100.77:80", "unknown", "198.51.100.77 is the address of Ingress default/shop (DIR/in.yaml:1): nothing in this lab has it"},
 		{"name/shop.example:80", "unknown", "is the address of Ingress default/shop"},
-		{"name/other.example:80", "unknown", "other.example is a name of Ingress default/other (DIR/in.yaml:9), but the lab does not say which address it has"},
+		{"name/other.example:80", "unknown",
+			"other.example is a name of Ingress default/other (DIR/in.yaml:9), but the lab does not say which address it has"},
 		{"name/a.wild.example:80", "unknown", "Delivered; "},
 		{"name/a.wild.example:80", "unknown", "What the controller of Ingress default/shop"},
 		{"name/a.b.wild.example:80", "delivered", "Delivered"}, // a wildcard is for one label

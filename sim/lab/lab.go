@@ -85,10 +85,12 @@ func Build(ctx context.Context, f *File, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if open := p.OpenBuilds(); len(open) > 0 && (o.Keep || o.Components == labfile.Real || o.Components == "" && p.File.Lab.Spec.Proxy.Components == labfile.Real || o.Objects != "" || o.Proxies != "") {
+	if open := p.OpenBuilds(); len(open) > 0 && (o.Keep || o.Components == labfile.Real || o.Components == "" &&
+		p.File.Lab.Spec.Proxy.Components == labfile.Real || o.Objects != "" || o.Proxies != "") {
 		return nil, p.Wrap(&flow.ErrBuilds{Nodes: open}) // programs run on one cluster
 	}
-	c, err := cluster.New(ctx, p, cluster.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep, Later: o.Later, Objects: o.Objects, Proxies: o.Proxies})
+	c, err := cluster.New(ctx, p, cluster.Options{Components: o.Components, Pool: o.Pool, Keep: o.Keep, Later: o.Later, Objects: o.Objects,
+		Proxies: o.Proxies})
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,8 @@ func TestForwardedZones(t *testing.T) {
 		t.Errorf("asked %s\nwant %s", strings.Join(way, "; "), want)
 	}
 	// A flow to a name that could not be found says so, and why.
-	expect(t, c, "names", "pod/client > name/x.dead.example.com:443: unresolved name-server-failed", "pod/client > name/www.example.com:443: delivered ok")
+	expect(t, c, "names", "pod/client > name/x.dead.example.com:443: unresolved name-server-failed",
+		"pod/client > name/www.example.com:443: delivered ok")
 }
 
 // TestNobodySaysWhoIsAsked: without the nodes' servers, what a node resolves is unknown.
@@ -120,8 +121,9 @@ func TestExternalName(t *testing.T) {
 		return "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {type: ExternalName, externalName: " + target + "}\n---\n"
 	}
 	for name, text := range map[string]string{
-		"lab.yaml":      head + "  base: " + base + "\n  manifests: [services.yaml]\n",
-		"services.yaml": service("out", "www.example.com") + service("lost", "nowhere.example.com") + service("stale", "gone.default.svc.cluster.local"),
+		"lab.yaml": head + "  base: " + base + "\n  manifests: [services.yaml]\n",
+		"services.yaml": service("out", "www.example.com") + service("lost", "nowhere.example.com") +
+			service("stale", "gone.default.svc.cluster.local"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -177,7 +179,8 @@ func TestNameServersOfAContainer(t *testing.T) {
     - {name: lan, address: 192.168.1.50, dnsName: www.example.com, listen: [tcp/80]}
     - {name: resolver, address: 192.168.1.53, records: {www.example.net: 192.168.1.50}}
     - {name: other, address: 192.168.1.54, records: {other.example.net: 192.168.1.50}}
-`+more, "dump.json", strings.Replace(dockerDump, "DNS", dns, 1), "nat.conf", `{"cniVersion": "0.2.0", "name": "nat", "type": "nat", "master": "Ethernet", "ipam": {"subnet": "172.20.0.0/16"}}`))
+`+more, "dump.json", strings.Replace(dockerDump, "DNS", dns, 1), "nat.conf",
+			`{"cniVersion": "0.2.0", "name": "nat", "type": "nat", "master": "Ethernet", "ipam": {"subnet": "172.20.0.0/16"}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,11 +202,13 @@ func TestNameServersOfAContainer(t *testing.T) {
 		"pod/web Resolve-DnsName other.example.net: delivered ok",
 		"pod/web Resolve-DnsName www.example.net: unresolved name-not-found NXDOMAIN")
 	// Without dockerd the gateway does not serve names.
-	resolved(t, lab(`"DNSServerList": "172.20.2.1",`, forward), "pod/web Resolve-DnsName www.example.net: unresolved name-server-refused no program answers")
+	resolved(t, lab(`"DNSServerList": "172.20.2.1",`, forward),
+		"pod/web Resolve-DnsName www.example.net: unresolved name-server-refused no program answers")
 	resolved(t, lab(`"DNSServerList": "192.168.1.54",`, forward), "pod/web Resolve-DnsName other.example.net: delivered ok")
 	resolved(t, lab(`"EnableInternalDNS": true,`, ""), "pod/web Resolve-DnsName www.example.net: unknown model-hole dns.forward")
 	// The connection-specific suffix comes first.
-	look, err = lab(`"DNSServerList": "192.168.1.54", "DNSDomain": "example.net", "DNSSuffix": "corp.example",`, forward).Resolve(t.Context(), "pod/web", "other", dns.Ping)
+	look, err = lab(`"DNSServerList": "192.168.1.54", "DNSDomain": "example.net", "DNSSuffix": "corp.example",`, forward).Resolve(t.Context(),
+		"pod/web", "other", dns.Ping)
 	if err != nil || look.Verdict != trace.Delivered || len(look.Queries) != 1 || look.Queries[0].Name != "other.example.net." {
 		t.Errorf("the connection-specific suffix: %+v, %v", look, err)
 	}
@@ -216,7 +221,8 @@ func TestNameServersOfAContainer(t *testing.T) {
     - {name: web, node: win1}
   hosts:
     - {name: resolver, address: 192.168.1.53, records: {www.example.net: 192.168.1.50}}
-`+forward, "win-bridge.conf", `{"cniVersion": "0.2.0", "name": "cbr0", "type": "win-bridge", "ipam": {"type": "host-local", "subnet": "10.244.1.0/24"}}`))
+`+forward, "win-bridge.conf",
+		`{"cniVersion": "0.2.0", "name": "cbr0", "type": "win-bridge", "ipam": {"type": "host-local", "subnet": "10.244.1.0/24"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +247,8 @@ func TestLookupTakesEveryNameServer(t *testing.T) {
 	}
 	// Two that serve the same names are one outcome.
 	c = built(t, changed(t, hostGW, second+"[udp/53, tcp/53]}\n"))
-	resolved(t, c, "pod/client Resolve-DnsName win-webserver: delivered ok", "pod/client nslookup kubernetes.default.svc.cluster.local: delivered ok")
+	resolved(t, c, "pod/client Resolve-DnsName win-webserver: delivered ok",
+		"pod/client nslookup kubernetes.default.svc.cluster.local: delivered ok")
 	expect(t, c, "both serve", "pod/client > name/win-webserver:80: delivered ok")
 }
 

@@ -25,7 +25,9 @@ func overDesign(t *testing.T, design, manifest, more string) *lab.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := lab.Parse(filepath.Join(dir, "lab.yaml"), []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: test}\nspec:\n  base: "+rel+"\n  manifests: [m.yaml]\n"+more))
+	f,
+		err := lab.Parse(filepath.Join(dir, "lab.yaml"),
+		[]byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: test}\nspec:\n  base: "+rel+"\n  manifests: [m.yaml]\n"+more))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,8 @@ func TestNetworkPolicy(t *testing.T) {
     - {name: peer, labels: {app: peer}}
 `
 	policy := func(spec string) string {
-		return "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p}\nspec:\n  podSelector: {matchLabels: {app: peer}}\n" + spec
+		return "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p}\nspec:\n  podSelector: {matchLabels: {app: peer}}\n" +
+			spec
 	}
 	const unknown, ok = trace.Unknown, trace.Delivered
 	for _, c := range []struct {
@@ -59,15 +62,19 @@ func TestNetworkPolicy(t *testing.T) {
 		{"an empty rule admits all", "  ingress: [{}]\n", "pod/client", "pod/peer:80", ok},
 		{"a peer", "  ingress: [{from: [{podSelector: {matchLabels: {app: client}}}]}]\n", "pod/client", "pod/peer:80", ok},
 		{"not that peer", "  ingress: [{from: [{podSelector: {matchLabels: {app: client}}}]}]\n", "pod/neighbour", "pod/peer:80", unknown},
-		{"another namespace", "  ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}]}]\n", "pod/client", "pod/peer:80", unknown},
-		{"the own namespace by its name", "  ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}]}]\n", "pod/client", "pod/peer:80", ok},
+		{"another namespace", "  ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}]}]\n", "pod/client",
+			"pod/peer:80", unknown},
+		{"the own namespace by its name", "  ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}]}]\n",
+			"pod/client", "pod/peer:80", ok},
 		{"a port", "  ingress: [{ports: [{port: 80}]}]\n", "pod/client", "pod/peer:80", ok},
 		{"another port", "  ingress: [{ports: [{port: 81}]}]\n", "pod/client", "pod/peer:80", unknown},
 		{"a range of ports", "  ingress: [{ports: [{port: 79, endPort: 81}]}]\n", "pod/client", "pod/peer:80", ok},
 		{"another protocol", "  ingress: [{ports: [{port: 80, protocol: UDP}]}]\n", "pod/client", "pod/peer:80", unknown},
 		{"a block", "  ingress: [{from: [{ipBlock: {cidr: 10.244.0.0/16}}]}]\n", "pod/client", "pod/peer:80", ok},
-		{"a block with a hole", "  ingress: [{from: [{ipBlock: {cidr: 10.244.0.0/16, except: [10.244.1.0/24]}}]}]\n", "pod/client", "pod/peer:80", unknown},
-		{"out to a peer", "  egress: [{to: [{podSelector: {matchLabels: {app: client}}}]}]\n  policyTypes: [Egress]\n", "pod/peer", "pod/client:80", ok},
+		{"a block with a hole", "  ingress: [{from: [{ipBlock: {cidr: 10.244.0.0/16, except: [10.244.1.0/24]}}]}]\n", "pod/client", "pod/peer:80",
+			unknown},
+		{"out to a peer", "  egress: [{to: [{podSelector: {matchLabels: {app: client}}}]}]\n  policyTypes: [Egress]\n", "pod/peer",
+			"pod/client:80", ok},
 		{"out to its node", "  policyTypes: [Egress]\n", "pod/peer", "node/win2:10250", ok},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,7 +108,8 @@ func TestNetworkPolicy(t *testing.T) {
 				if (says > 0) != (c.want == unknown) {
 					t.Errorf("%s: %d steps name the policy", design, says)
 				}
-				if len(tr.NotModelled) == 0 || tr.NotModelled[0].What != "NetworkPolicy default/p" || !strings.HasSuffix(tr.NotModelled[0].Place(), "m.yaml:1") {
+				if len(tr.NotModelled) == 0 || tr.NotModelled[0].What != "NetworkPolicy default/p" ||
+					!strings.HasSuffix(tr.NotModelled[0].Place(), "m.yaml:1") {
 					t.Errorf("%s: notices %+v", design, tr.NotModelled)
 				}
 			}

@@ -26,14 +26,20 @@ func TestProgramsThatFail(t *testing.T) {
 		reason     trace.Reason
 		summary    string // the cause, with the models and with the programs
 	}{
-		{"a plugin that refuses pods", nodes + "  network: {version: 0.8.6}\n", "pod/client", "pod/peer:80", trace.Dropped, trace.PodWithoutNetwork, "win-overlay on win1 refused it: "},
-		{"a kube-proxy that ends", nodes + `  proxy: {flags: ["--network-name=vxlan0", "--hostname-override={{nodeName}}", "--feature-gates=WinOverlay=true"]}
+		{"a plugin that refuses pods", nodes + "  network: {version: 0.8.6}\n", "pod/client", "pod/peer:80", trace.Dropped,
+			trace.PodWithoutNetwork, "win-overlay on win1 refused it: "},
+		{"a kube-proxy that ends", nodes +
+			`  proxy: {flags: ["--network-name=vxlan0", "--hostname-override={{nodeName}}", "--feature-gates=WinOverlay=true"]}
 `, "pod/client", "svc/win-webserver:80", trace.Dropped, trace.NoLoadBalancer, "source-vip flag not set"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for _, components := range []string{labfile.Model, labfile.Real} {
-				f, err := Parse("testdata/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: ../../../fixtures/labs/overlay-win-overlay.yaml\n"+c.spec))
+				f,
+					err := Parse("testdata/x.yaml",
+					[]byte(
+						"apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: ../../../fixtures/labs/overlay-win-overlay.yaml\n"+
+							c.spec))
 				if err != nil {
 					t.Fatal(err)
 				}

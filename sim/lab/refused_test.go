@@ -13,7 +13,9 @@ import (
 // labOn builds a lab on a base of fixtures/labs.
 func labOn(t *testing.T, base, text string) *Cluster {
 	t.Helper()
-	f, err := Parse("testdata/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: ../../../fixtures/labs/"+base+".yaml\n"+text))
+	f,
+		err := Parse("testdata/x.yaml",
+		[]byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: ../../../fixtures/labs/"+base+".yaml\n"+text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,8 @@ func TestNodeThatCannotBeSetUp(t *testing.T) {
   nodes: [{name: win1, build: 10.0.16299.15}, {name: win2, build: 10.0.17763.1432}]
 `)
 	wantFlows(t, c, []wantedFlow{
-		{Request{From: "pod/client", To: "pod/kube-system/coredns-0:53"}, trace.Dropped, trace.PodWithoutNetwork, "the node's network is not set up: platform does not support Remote Subnet policy"},
+		{Request{From: "pod/client", To: "pod/kube-system/coredns-0:53"}, trace.Dropped, trace.PodWithoutNetwork,
+			"the node's network is not set up: platform does not support Remote Subnet policy"},
 		{Request{From: "pod/linux-client", To: "pod/kube-system/coredns-0:53"}, trace.Delivered, trace.OK, ""},
 	})
 	if no, ok := c.WithoutNetwork("default/client"); !ok || no.Node != "win1" || no.Fact.ID != "lab.node-without-network" {
@@ -98,7 +101,8 @@ func TestNodeThatCannotBeSetUp(t *testing.T) {
 			log = append(log, l)
 		}
 	}
-	if all := strings.Join(log, "\n"); !strings.Contains(all, "win-overlay on win1: the node's network is not set up") || !strings.Contains(all, "kube-proxy on win1: it does not start: ") {
+	if all := strings.Join(log, "\n"); !strings.Contains(all, "win-overlay on win1: the node's network is not set up") ||
+		!strings.Contains(all, "kube-proxy on win1: it does not start: ") {
 		t.Errorf("the log says of the node:\n%s", all)
 	}
 }
@@ -109,7 +113,8 @@ func TestKubeletTriesAgain(t *testing.T) {
 	t.Parallel()
 	taken := Request{From: "pod/new", To: "pod/kube-system/coredns-0:53"}
 	c := inStory(t,
-		labfile.Step{Name: "refused", Pods: []labfile.Pod{{Name: "new", Node: "win1", Address: "10.244.1.3"}, {Name: "other", Node: "win1", Address: "10.244.1.3"}}},
+		labfile.Step{Name: "refused", Pods: []labfile.Pod{{Name: "new", Node: "win1", Address: "10.244.1.3"},
+			{Name: "other", Node: "win1", Address: "10.244.1.3"}}},
 		labfile.Step{Name: "deleted", Delete: []string{"pod/other"}},
 		labfile.Step{Name: "free", Delete: []string{"pod/client"}})
 	addr := c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: "default/client"}).Address.String()

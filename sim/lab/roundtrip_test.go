@@ -35,8 +35,10 @@ var roundTripDesigns = []struct {
 // Services by all their frontends, both directions, DNS and ping.
 func roundTripFlows() []Request {
 	var all []Request
-	from := []string{"pod/client", "pod/neighbour", "pod/peer", "pod/linux-client", "node/win1", "node/win2", "node/linux1", "host/lan", "host/internet"}
-	to := []string{"pod/client:80", "pod/neighbour:80", "pod/peer:80", "pod/linux-client:80", "svc/win-webserver:80", "svc/kubernetes:443", "node/win1:10250", "node/win2:10250", "node/linux1:6443", "host/internet:443", "host/lan:80"}
+	from := []string{"pod/client", "pod/neighbour", "pod/peer", "pod/linux-client", "node/win1", "node/win2", "node/linux1", "host/lan",
+		"host/internet"}
+	to := []string{"pod/client:80", "pod/neighbour:80", "pod/peer:80", "pod/linux-client:80", "svc/win-webserver:80", "svc/kubernetes:443",
+		"node/win1:10250", "node/win2:10250", "node/linux1:6443", "host/internet:443", "host/lan:80"}
 	for _, f := range from {
 		for _, t := range to {
 			if f == strings.SplitN(t, ":", 2)[0] {
@@ -202,7 +204,8 @@ func (r *roundTrip) carried(t *testing.T, f dump.Form, node string) {
 	if r.withoutHNS || slices.Contains(f.Carries, dump.KindHNS) {
 		return
 	}
-	if _, err := r.reread(t, node, f.Name); err == nil || !strings.Contains(err.Error(), "Get-HnsNetwork") && !strings.Contains(err.Error(), "Get-HnsEndpoint") &&
+	if _, err := r.reread(t, node, f.Name); err == nil || !strings.Contains(err.Error(), "Get-HnsNetwork") &&
+		!strings.Contains(err.Error(), "Get-HnsEndpoint") &&
 		!strings.Contains(err.Error(), "winlab does not recognize anything in it") {
 		t.Errorf("%s in form %s alone: %v", node, f.Name, err)
 	}
@@ -363,7 +366,8 @@ func (r *roundTrip) reread(t *testing.T, node, form string, edit ...func(dir str
 	}
 	var b strings.Builder
 	// The name of a lab decides on ids and MAC addresses.
-	fmt.Fprintf(&b, "apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: %s}\nspec:\n  base: %s.yaml\n  nodes: [{name: %s, hnsDump: [%s]}]\n  pods:\n", name, name, node, of)
+	fmt.Fprintf(&b,
+		"apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: %s}\nspec:\n  base: %s.yaml\n  nodes: [{name: %s, hnsDump: [%s]}]\n  pods:\n", name, name, node, of)
 	for _, m := range c.Machines(cluster.PodKind) {
 		if m.Node.Name == node {
 			_, pod, _ := strings.Cut(m.Ref.Name, "/")
@@ -396,7 +400,8 @@ func pathSteps(p *trace.Path) string {
 	fmt.Fprintf(&b, "%s %s %v\n", p.Verdict, p.Reason, p.Choices)
 	for _, s := range p.Steps {
 		text, _ := json.Marshal(s.Event)
-		fmt.Fprintf(&b, "  %s %s: %s %s/%s/%s %s %s %s %s\n", s.Place, s.Object, s.Dir, s.Layer, s.Group, s.Rule, s.Action, s.Reason, text, s.Packet)
+		fmt.Fprintf(&b, "  %s %s: %s %s/%s/%s %s %s %s %s\n", s.Place, s.Object, s.Dir, s.Layer, s.Group, s.Rule, s.Action, s.Reason, text,
+			s.Packet)
 	}
 	return b.String()
 }

@@ -53,7 +53,8 @@ func TestNamedTargetPort(t *testing.T) {
 				for _, n := range tr.NotModelled {
 					notices = append(notices, n.What+": "+n.Why)
 				}
-				if text := strings.Join(notices, "\n"); !strings.Contains(text, "pod default/other as backend of Service default/web: the Service's targetPort is \"http\"") {
+				if text := strings.Join(notices, "\n"); !strings.Contains(text,
+					"pod default/other as backend of Service default/web: the Service's targetPort is \"http\"") {
 					t.Errorf("%s %s: no notice of the pod without the port: %s", design, version, text)
 				}
 			}
@@ -96,11 +97,18 @@ func TestTroublesAreInTheTrace(t *testing.T) {
 	}{
 		{"does not start", "overlay-flannel-vxlan", "1.20", noVIP, "pod/client", "svc/a:80", "it does not start: source-vip flag not set", ""},
 		{"does not start, and is not asked", "overlay-flannel-vxlan", "1.20", noVIP, "pod/client", "pod/peer:80", "", ""},
-		{"refused", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "198.51.100.7:80", "default/b:80/TCP: ExternalIP 198.51.100.7:80/TCP failed: Policy creation failed: hcnCreateLoadBalancer failed in Win32: ", "win1 has the load balancer, but the packet met none of its rules"},
+		{"refused", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "198.51.100.7:80",
+			"default/b:80/TCP: ExternalIP 198.51.100.7:80/TCP failed: Policy creation failed: hcnCreateLoadBalancer failed in Win32: ",
+			"win1 has the load balancer, but the packet met none of its rules"},
 		{"refused, but not this one", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/b:80", "", ""},
-		{"taken away", "l2bridge-flannel-host-gw", "1.37", "", "pod/client", "198.51.100.7:80", "default/a:80/TCP: ExternalIP 198.51.100.7:80/TCP deleted: it is made for default/b instead", "win1 has the load balancer, but the packet met none of its rules"},
-		{"no backend on the node", "l2bridge-flannel-host-gw", "1.36", "", "host/lan", "node/win1:30773", "default/elsewhere:80/TCP: NodePort node:30773/TCP skipped: no backend on this node", "externalTrafficPolicy is Local and no pod of the Service is on win1"},
-		{"no backend", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/nobody:80", "no backend that can be used: no load balancer", "the Service has no endpoints"},
+		{"taken away", "l2bridge-flannel-host-gw", "1.37", "", "pod/client", "198.51.100.7:80",
+			"default/a:80/TCP: ExternalIP 198.51.100.7:80/TCP deleted: it is made for default/b instead",
+			"win1 has the load balancer, but the packet met none of its rules"},
+		{"no backend on the node", "l2bridge-flannel-host-gw", "1.36", "", "host/lan", "node/win1:30773",
+			"default/elsewhere:80/TCP: NodePort node:30773/TCP skipped: no backend on this node",
+			"externalTrafficPolicy is Local and no pod of the Service is on win1"},
+		{"no backend", "l2bridge-flannel-host-gw", "1.36", "", "pod/client", "svc/nobody:80", "no backend that can be used: no load balancer",
+			"the Service has no endpoints"},
 	} {
 		f := overDesign(t, c.design, sharedAddress, c.more+pods)
 		cl, err := lab.Build(t.Context(), f, lab.Options{Setting: &labfile.Setting{Kubernetes: c.version}})
@@ -145,7 +153,8 @@ func TestConnectionsOfOneClient(t *testing.T) {
     - {from: pod/lin, to: "svc/sticky:80", expect: delivered, connections: 20, spread: one}
     - {from: host/lan, to: "node/linux1:30778", expect: delivered, connections: 20, spread: one}
 `
-	sticky := strings.NewReplacer("{name: web}\nspec: {type", "{name: sticky}\nspec: {sessionAffinity: ClientIP, type", "10.96.0.77", "10.96.0.78", "30777", "30778").Replace(strings.Split(namedPorts, "---\n")[0])
+	sticky := strings.NewReplacer("{name: web}\nspec: {type", "{name: sticky}\nspec: {sessionAffinity: ClientIP, type", "10.96.0.77",
+		"10.96.0.78", "30777", "30778").Replace(strings.Split(namedPorts, "---\n")[0])
 	f := overDesign(t, "l2bridge-flannel-host-gw", namedPorts+"---\n"+sticky, more)
 	cl, err := lab.Build(t.Context(), f, lab.Options{})
 	if err != nil {
@@ -191,7 +200,10 @@ func TestProxyOfANode(t *testing.T) {
 	for proxy, want := range map[string]string{
 		"{flags: [--enable-dsr=true]}": "WinDSR", "{mode: iptables}": "proxy mode", "{mode: none, components: real}": "components",
 	} {
-		_, err := lab.Parse("../../fixtures/labs/lab.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: test}\nspec:\n  base: l2bridge-flannel-host-gw.yaml\n  nodes: [{name: win2, proxy: "+proxy+"}]\n"))
+		_,
+			err := lab.Parse("../../fixtures/labs/lab.yaml",
+			[]byte(
+				"apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: test}\nspec:\n  base: l2bridge-flannel-host-gw.yaml\n  nodes: [{name: win2, proxy: "+proxy+"}]\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", proxy, err)
 		}

@@ -99,7 +99,8 @@ func TestStepsThatFail(t *testing.T) {
 		step labfile.Step
 		want string
 	}{
-		{"a call that should fail", labfile.Step{HNS: []HNSCall{{Node: "win1", Restart: true, Error: "0x803b0013"}}}, "step bad: HNS call 1 on win1 succeeded, but should fail with 0x803b0013"},
+		{"a call that should fail", labfile.Step{HNS: []HNSCall{{Node: "win1", Restart: true, Error: "0x803b0013"}}},
+			"step bad: HNS call 1 on win1 succeeded, but should fail with 0x803b0013"},
 		{"HNS where there is none", labfile.Step{Restart: []string{"hns/linux1"}}, "step bad: hns/linux1: the node has no HNS in this lab"},
 	} {
 		t.Run(s.name, func(t *testing.T) {
@@ -125,19 +126,27 @@ func TestStepsThatFail(t *testing.T) {
 func TestStepsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ steps, want string }{
-		"a pod that is gone":         {`[{name: a, delete: [pod/client]}, {name: b, delete: [pod/client]}]`, "there is no pod default/client to delete at this time"},
-		"a pod that moves":           {`[{name: a, pods: [{name: client, node: win2}]}]`, "pod default/client already runs on win1; delete it first"},
+		"a pod that is gone": {`[{name: a, delete: [pod/client]}, {name: b, delete: [pod/client]}]`,
+			"there is no pod default/client to delete at this time"},
+		"a pod that moves": {`[{name: a, pods: [{name: client, node: win2}]}]`,
+			"pod default/client already runs on win1; delete it first"},
 		"a pod with another address": {`[{name: a, pods: [{name: client, address: 10.244.1.99}]}]`, "a pod does not change its address"},
 		"more host ports":            {`[{name: a, pods: [{name: client, hostPorts: ["tcp/80:80"]}]}]`, "a pod does not change its host ports"},
-		"a Service that is gone":     {`[{name: a, delete: [svc/win-webserver]}, {name: b, delete: [svc/win-webserver]}]`, "there is no Service default/win-webserver to delete at this time"},
-		"an object":                  {`[{name: a, objects: [{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {prots: []}}]}]`, `unknown field "prots"`},
+		"a Service that is gone": {`[{name: a, delete: [svc/win-webserver]}, {name: b, delete: [svc/win-webserver]}]`,
+			"there is no Service default/win-webserver to delete at this time"},
+		"an object": {`[{name: a, objects: [{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {prots: []}}]}]`,
+			`unknown field "prots"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := Parse("testdata/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: ../../../fixtures/labs/l2bridge-flannel-host-gw.yaml\n  steps: "+c.steps+"\n"))
+			f,
+				err := Parse("testdata/x.yaml",
+				[]byte(
+					"apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: ../../../fixtures/labs/l2bridge-flannel-host-gw.yaml\n  steps: "+c.steps+"\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "testdata/x.yaml:6:") {
+			if _, err := Build(t.Context(), f, Options{}); err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.HasPrefix(err.Error(), "testdata/x.yaml:6:") {
 				t.Errorf("got %v\nwant %s", err, c.want)
 			}
 		})
@@ -147,7 +156,8 @@ func TestStepsThatCannotBe(t *testing.T) {
 // A node starts again in every design, and its pods are reached as before.
 func TestNodesStartAgain(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"l2bridge-azure-cni", "l2bridge-flannel-host-gw", "l2bridge-win-bridge-udr", "l2tunnel-azure-cni", "overlay-flannel-vxlan", "overlay-win-overlay", "nat-winnat", "ovs-l3", "transparent-ovn-kubernetes", "rras-l3"} {
+	for _, name := range []string{"l2bridge-azure-cni", "l2bridge-flannel-host-gw", "l2bridge-win-bridge-udr", "l2tunnel-azure-cni",
+		"overlay-flannel-vxlan", "overlay-win-overlay", "nat-winnat", "ovs-l3", "transparent-ovn-kubernetes", "rras-l3"} {
 		t.Run(name, func(t *testing.T) {
 			for _, node := range []string{"win1", "linux1"} {
 				f := design(t, name)
@@ -156,8 +166,10 @@ func TestNodesStartAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				requests := append(flows("pod/client", "pod/peer"), Request{From: "pod/client", To: "pod/neighbour:80"}, Request{From: "pod/client", To: "svc/win-webserver:80"},
-					Request{From: "pod/client", To: "host/internet:443"}, Request{From: "host/lan", To: "node/win1:30080"}, Request{From: "node/win1", To: "pod/client:80"}, Request{From: "pod/linux-client", To: "svc/win-webserver:80"})
+				requests := append(flows("pod/client", "pod/peer"), Request{From: "pod/client", To: "pod/neighbour:80"},
+					Request{From: "pod/client", To: "svc/win-webserver:80"},
+					Request{From: "pod/client", To: "host/internet:443"}, Request{From: "host/lan", To: "node/win1:30080"},
+					Request{From: "node/win1", To: "pod/client:80"}, Request{From: "pod/linux-client", To: "svc/win-webserver:80"})
 				var before []string
 				say := func() (all []string) {
 					for _, r := range requests {

@@ -68,12 +68,14 @@ func adminReaches(admins []adminPolicy, policies []truthPolicy, from, to truthPo
 		slices.SortStableFunc(all, func(a, b adminPolicy) int { return a.priority - b.priority })
 		return all
 	}
-	one := func(at, peer truthPod, restricts func(truthPolicy) bool, rules func(truthPolicy) []truthRule, own func(adminPolicy) []adminTruth) string {
+	one := func(at, peer truthPod, restricts func(truthPolicy) bool, rules func(truthPolicy) []truthRule,
+		own func(adminPolicy) []adminTruth) string {
 		restricted, admitted := false, false
 		for _, p := range policies {
 			if p.selects(at) && restricts(p) {
 				restricted = true
-				admitted = admitted || slices.ContainsFunc(rules(p), func(r truthRule) bool { return r.admits(false, p.namespace, at, peer, port, udp) })
+				admitted = admitted ||
+					slices.ContainsFunc(rules(p), func(r truthRule) bool { return r.admits(false, p.namespace, at, peer, port, udp) })
 			}
 		}
 		switch decides(list(false), at, peer, own, port, udp) {
@@ -101,11 +103,13 @@ func adminReaches(admins []adminPolicy, policies []truthPolicy, from, to truthPo
 		}
 		return ""
 	}
-	out := one(from, to, func(p truthPolicy) bool { return p.out }, func(p truthPolicy) []truthRule { return p.rulesOut }, func(p adminPolicy) []adminTruth { return p.out })
+	out := one(from, to, func(p truthPolicy) bool { return p.out }, func(p truthPolicy) []truthRule { return p.rulesOut },
+		func(p adminPolicy) []adminTruth { return p.out })
 	if out != "" {
 		return out
 	}
-	return one(to, from, func(p truthPolicy) bool { return p.in }, func(p truthPolicy) []truthRule { return p.rulesIn }, func(p adminPolicy) []adminTruth { return p.in })
+	return one(to, from, func(p truthPolicy) bool { return p.in }, func(p truthPolicy) []truthRule { return p.rulesIn },
+		func(p adminPolicy) []adminTruth { return p.in })
 }
 
 func (r adminTruth) yaml(cluster bool, word string) string {
@@ -156,10 +160,12 @@ func (p adminPolicy) yaml(i int) string {
 
 func TestAdminTruth(t *testing.T) {
 	t.Parallel()
-	pods := []truthPod{{"a1", "default", "a", "win1"}, {"b2", "default", "b", "win2"}, {"a3", "other", "a", "linux1"}, {"b4", "other", "b", "win1"}}
+	pods := []truthPod{{"a1", "default", "a", "win1"}, {"b2", "default", "b", "win2"}, {"a3", "other", "a", "linux1"},
+		{"b4", "other", "b", "win1"}}
 	var list strings.Builder
 	for _, p := range pods {
-		fmt.Fprintf(&list, "    - {name: %s, namespace: %s, node: %s, labels: {app: %s}, listen: [tcp/80, tcp/81, udp/80]}\n", p.name, p.namespace, p.node, p.app)
+		fmt.Fprintf(&list, "    - {name: %s, namespace: %s, node: %s, labels: {app: %s}, listen: [tcp/80, tcp/81, udp/80]}\n", p.name,
+			p.namespace, p.node, p.app)
 	}
 	rounds := 120
 	if testing.Short() {
@@ -179,7 +185,8 @@ func TestAdminTruth(t *testing.T) {
 			}
 			policies = append(policies, p)
 			if r.IntN(2) == 0 { // in the other direction, too
-				q := truthPolicy{namespace: p.namespace, in: !p.in, out: !p.out, rulesIn: []truthRule{{peers: []string{"ns:default"}, port: 81}}, rulesOut: []truthRule{{peers: []string{"a"}}}}
+				q := truthPolicy{namespace: p.namespace, in: !p.in, out: !p.out, rulesIn: []truthRule{{peers: []string{"ns:default"}, port: 81}},
+					rulesOut: []truthRule{{peers: []string{"a"}}}}
 				if q.in {
 					q.rulesOut = nil
 				} else {
@@ -196,7 +203,8 @@ func TestAdminTruth(t *testing.T) {
 			m.WriteString("---\n" + p.yaml(i))
 		}
 		for _, design := range []string{"overlay-calico-vxlan", "transparent-antrea"} {
-			f := overDesign(t, filepath.Join("..", "plugins", design), m.String(), "  params: {admin-network-policy: enforced}\n  pods:\n"+list.String())
+			f := overDesign(t, filepath.Join("..", "plugins", design), m.String(), "  params: {admin-network-policy: enforced}\n  pods:\n"+
+				list.String())
 			cl, err := lab.Build(t.Context(), f, lab.Options{})
 			if err != nil {
 				t.Fatalf("seed %d %s: %v\n%s", seed, design, err, m.String())
@@ -219,7 +227,8 @@ func TestAdminTruth(t *testing.T) {
 						ends[end]++
 						want := map[string]trace.Verdict{"": trace.Delivered, "denied": trace.Dropped, "unknown": trace.Unknown}[end]
 						if tr.Verdict != want || end == "denied" && tr.Reason != trace.ACLBlock {
-							t.Errorf("seed %d %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, from.ref(), to.ref(), proto, port.n, tr.Verdict, tr.Reason, want, tr.Summary, m.String())
+							t.Errorf("seed %d %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, from.ref(), to.ref(), proto, port.n, tr.Verdict,
+								tr.Reason, want, tr.Summary, m.String())
 						}
 					}
 				}
@@ -242,7 +251,8 @@ func randomAdmins(r *rand.Rand) (all []adminPolicy) {
 			if pass {
 				n = 3
 			}
-			all = append(all, adminTruth{[]string{"Deny", "Allow", "Pass"}[r.IntN(n)], []string{"a", "b", "ns:other", "ns:default", "all"}[r.IntN(5)], []int{0, 80, 81}[r.IntN(3)], r.IntN(3) == 0})
+			all = append(all, adminTruth{[]string{"Deny", "Allow", "Pass"}[r.IntN(n)],
+				[]string{"a", "b", "ns:other", "ns:default", "all"}[r.IntN(5)], []int{0, 80, 81}[r.IntN(3)], r.IntN(3) == 0})
 		}
 		return all
 	}

@@ -63,23 +63,32 @@ const podA = "podSelector: {matchLabels: {pod: a}}"
 
 var tableCases = []tableCase{
 	{name: "no policy", allows: func(conn) bool { return true }},
-	{name: "deny all ingress", policies: []string{"podSelector: {}, policyTypes: [Ingress]"}, allows: ingressTo(inX, func(conn) bool { return false })},
-	{name: "deny all egress", policies: []string{"podSelector: {}, policyTypes: [Egress]"}, allows: egressOf(inX, func(conn) bool { return false })},
+	{name: "deny all ingress", policies: []string{"podSelector: {}, policyTypes: [Ingress]"},
+		allows: ingressTo(inX, func(conn) bool { return false })},
+	{name: "deny all egress", policies: []string{"podSelector: {}, policyTypes: [Egress]"},
+		allows: egressOf(inX, func(conn) bool { return false })},
 	{name: "deny both ways", policies: []string{"podSelector: {}, policyTypes: [Ingress, Egress]"},
 		allows: func(c conn) bool { return !inX(c.from) && !inX(c.to) }},
-	{name: "allow all beside deny", policies: []string{"podSelector: {}, policyTypes: [Ingress]", podA + ", policyTypes: [Ingress], ingress: [{}]"},
+	{name: "allow all beside deny", policies: []string{"podSelector: {}, policyTypes: [Ingress]", podA +
+		", policyTypes: [Ingress], ingress: [{}]"},
 		allows: ingressTo(inX, func(c conn) bool { return isXA(c.to) })},
-	{name: "by pod label in the namespace", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {pod: b}}}]}]"},
+	{name: "by pod label in the namespace", policies: []string{podA +
+		", policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {pod: b}}}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.from == tablePod{"x", "b"} })},
-	{name: "by namespace label", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {ns: 'y'}}}]}]"},
-		allows: ingressTo(isXA, func(c conn) bool { return c.from.ns == "y" })},
-	{name: "namespace and pod in one peer", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {ns: 'y'}}, podSelector: {matchLabels: {pod: b}}}]}]"},
+	{name: "by namespace label",
+		policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {ns: 'y'}}}]}]"},
+		allows:   ingressTo(isXA, func(c conn) bool { return c.from.ns == "y" })},
+	{name: "namespace and pod in one peer", policies: []string{podA +
+		", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {ns: 'y'}}, podSelector: {matchLabels: {pod: b}}}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.from == tablePod{"y", "b"} })},
-	{name: "namespace or pod in two peers", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {ns: 'y'}}}, {podSelector: {matchLabels: {pod: b}}}]}]"},
+	{name: "namespace or pod in two peers", policies: []string{podA +
+		", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {ns: 'y'}}}, {podSelector: {matchLabels: {pod: b}}}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.from.ns == "y" || c.from == tablePod{"x", "b"} })},
-	{name: "namespaces by expression", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: ns, operator: In, values: ['y', z]}]}}]}]"},
+	{name: "namespaces by expression", policies: []string{podA +
+		", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchExpressions: [{key: ns, operator: In, values: ['y', z]}]}}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.from.ns != "x" })},
-	{name: "a selector that matches no pod", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {pod: d}}}]}]"},
+	{name: "a selector that matches no pod", policies: []string{podA +
+		", policyTypes: [Ingress], ingress: [{from: [{podSelector: {matchLabels: {pod: d}}}]}]"},
 		allows: ingressTo(isXA, func(conn) bool { return false })},
 	{name: "a port", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{ports: [{port: 80}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.port == 80 && !c.udp })},
@@ -95,11 +104,15 @@ var tableCases = []tableCase{
 		allows: egressOf(isXA, func(c conn) bool { return c.port == 81 }), uses: "named", guarded: isXA},
 	{name: "a block", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{ipBlock: {cidr: 10.244.1.0/24}}]}]"},
 		allows: ingressTo(isXA, func(c conn) bool { return c.from.node() == "win1" })},
-	{name: "a block with except", policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{ipBlock: {cidr: 10.244.0.0/16, except: [10.244.2.0/24]}}]}]"},
-		allows: ingressTo(isXA, func(c conn) bool { return c.from.node() != "win2" }), uses: "except", guarded: isXA, in: true},
-	{name: "everybody but some", policies: []string{podA + ", policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.244.0.0/24]}}]}]"},
-		allows: egressOf(isXA, func(c conn) bool { return c.to.node() != "linux1" }), uses: "except", guarded: isXA},
-	{name: "egress by pod and port", policies: []string{podA + ", policyTypes: [Egress], egress: [{to: [{namespaceSelector: {}, podSelector: {matchLabels: {pod: c}}}], ports: [{port: 80}]}]"},
+	{name: "a block with except",
+		policies: []string{podA + ", policyTypes: [Ingress], ingress: [{from: [{ipBlock: {cidr: 10.244.0.0/16, except: [10.244.2.0/24]}}]}]"},
+		allows:   ingressTo(isXA, func(c conn) bool { return c.from.node() != "win2" }), uses: "except", guarded: isXA, in: true},
+	{name: "everybody but some",
+		policies: []string{podA + ", policyTypes: [Egress], egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.244.0.0/24]}}]}]"},
+		allows:   egressOf(isXA, func(c conn) bool { return c.to.node() != "linux1" }), uses: "except", guarded: isXA},
+	{name: "egress by pod and port",
+		policies: []string{podA +
+			", policyTypes: [Egress], egress: [{to: [{namespaceSelector: {}, podSelector: {matchLabels: {pod: c}}}], ports: [{port: 80}]}]"},
 		allows: egressOf(isXA, func(c conn) bool { return c.to.pod == "c" && c.port == 80 && !c.udp })},
 	{name: "two policies add up", policies: []string{
 		podA + ", policyTypes: [Ingress], ingress: [{from: [{namespaceSelector: {matchLabels: {ns: 'y'}}}], ports: [{port: 80}]}]",
@@ -112,8 +125,9 @@ var tableCases = []tableCase{
 		allows: func(c conn) bool {
 			return (!isXA(c.from) || c.to.ns == "y") && (c.to != tablePod{"y", "b"} || c.from.ns == "x" && c.port == 80 && !c.udp)
 		}},
-	{name: "pods not of a label", policies: []string{"podSelector: {matchExpressions: [{key: pod, operator: NotIn, values: [b, c]}]}, policyTypes: [Ingress]"},
-		allows: ingressTo(isXA, func(conn) bool { return false }), uses: "negative", guarded: isXA, in: true},
+	{name: "pods not of a label",
+		policies: []string{"podSelector: {matchExpressions: [{key: pod, operator: NotIn, values: [b, c]}]}, policyTypes: [Ingress]"},
+		allows:   ingressTo(isXA, func(conn) bool { return false }), uses: "negative", guarded: isXA, in: true},
 }
 
 // tableDesign is who is tried, and how it differs from what is documented.
@@ -160,7 +174,8 @@ func tableDesigns() []tableDesign {
 			all = append(all, tableDesign{base + " " + build, "../plugins/" + base, builds(build, old), felixDiffers})
 		}
 		if old == "" { // cni.npm-build
-			all = append(all, tableDesign{"azure-npm " + build, "../plugins/l2bridge-azure-cni-overlay", builds(build, "  network: {policyAgent: azure-npm}\n"), npmDiffers})
+			all = append(all, tableDesign{"azure-npm " + build, "../plugins/l2bridge-azure-cni-overlay",
+				builds(build, "  network: {policyAgent: azure-npm}\n"), npmDiffers})
 		}
 		// Antrea does all that is documented (antrea.network-policy).
 		all = append(all, tableDesign{"antrea " + build, "../plugins/transparent-antrea", builds(build, old), nil})
@@ -177,7 +192,8 @@ func tableManifest(c *tableCase) string {
 		for _, pod := range []string{"a", "b", "c"} {
 			p := tablePod{ns, pod}
 			system := map[bool]string{true: "windows", false: "linux"}[p.windows()]
-			fmt.Fprintf(&m, "---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %q, labels: {pod: %s}}\nspec:\n  nodeName: %s\n  nodeSelector: {kubernetes.io/os: %s}\n  containers:\n    - {name: c, image: agnhost, ports: [{containerPort: 80, name: serve-80-tcp}, {containerPort: 81, name: serve-81-tcp}, {containerPort: 80, protocol: UDP, name: serve-80-udp}]}\n", pod, ns, pod, p.node(), system)
+			fmt.Fprintf(&m,
+				"---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %q, labels: {pod: %s}}\nspec:\n  nodeName: %s\n  nodeSelector: {kubernetes.io/os: %s}\n  containers:\n    - {name: c, image: agnhost, ports: [{containerPort: 80, name: serve-80-tcp}, {containerPort: 81, name: serve-81-tcp}, {containerPort: 80, protocol: UDP, name: serve-80-udp}]}\n", pod, ns, pod, p.node(), system)
 		}
 	}
 	for i, spec := range c.policies {
@@ -185,7 +201,8 @@ func tableManifest(c *tableCase) string {
 		if s, ok := strings.CutPrefix(spec, "y: "); ok {
 			ns, spec = "y", s
 		}
-		fmt.Fprintf(&m, "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p%d, namespace: %q}\nspec: {%s}\n", i, ns, spec)
+		fmt.Fprintf(&m, "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p%d, namespace: %q}\nspec: {%s}\n", i, ns,
+			spec)
 	}
 	return m.String()
 }
@@ -234,7 +251,8 @@ func tryTable(t *testing.T, d tableDesign, c *tableCase) (blocked int) {
 	}
 	for _, k := range conns() {
 		proto := map[bool]string{false: "tcp", true: "udp"}[k.udp]
-		tr, err := cl.Trace(t.Context(), lab.Request{From: "pod/" + k.from.ns + "/" + k.from.pod, To: fmt.Sprintf("pod/%s/%s:%d", k.to.ns, k.to.pod, k.port), Protocol: proto})
+		tr, err := cl.Trace(t.Context(), lab.Request{From: "pod/" + k.from.ns + "/" + k.from.pod,
+			To: fmt.Sprintf("pod/%s/%s:%d", k.to.ns, k.to.pod, k.port), Protocol: proto})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,7 +109,8 @@ func (r truthRule) yaml(word string) string {
 }
 
 func (p truthPolicy) yaml(i int) string {
-	s := fmt.Sprintf("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p%d, namespace: %s}\nspec:\n  podSelector: {", i, p.namespace)
+	s := fmt.Sprintf("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p%d, namespace: %s}\nspec:\n  podSelector: {", i,
+		p.namespace)
 	if p.app != "" {
 		s += "matchLabels: {app: " + p.app + "}"
 	}
@@ -142,7 +143,8 @@ func TestTruthTables(t *testing.T) {
 	}
 	var list strings.Builder
 	for _, p := range pods {
-		fmt.Fprintf(&list, "    - {name: %s, namespace: %s, node: %s, labels: {app: %s}, listen: [tcp/80, tcp/81, udp/80]}\n", p.name, p.namespace, p.node, p.app)
+		fmt.Fprintf(&list, "    - {name: %s, namespace: %s, node: %s, labels: {app: %s}, listen: [tcp/80, tcp/81, udp/80]}\n", p.name,
+			p.namespace, p.node, p.app)
 	}
 	rounds := 10
 	if testing.Short() {
@@ -188,7 +190,8 @@ func TestTruthTables(t *testing.T) {
 								dropped++
 							}
 							if tr.Verdict != want || tr.Reason != reason {
-								t.Errorf("seed %d %s %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, build, from.ref(), to.ref(), proto, port.n, tr.Verdict, tr.Reason, want, tr.Summary, m.String())
+								t.Errorf("seed %d %s %s: %s -> %s %s/%d: %s %s, want %s: %s\n%s", seed, design, build, from.ref(), to.ref(), proto, port.n,
+									tr.Verdict, tr.Reason, want, tr.Summary, m.String())
 							}
 						}
 					}

@@ -112,7 +112,8 @@ func TestWaitingIsNotSeen(t *testing.T) {
 	settled := 0
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		s := labtest.Size{Nodes: 2 + r.IntN(4), Linux: r.IntN(2), Pods: 1 + r.IntN(3), Services: 1 + r.IntN(5), Backends: 1 + r.IntN(4), Seed: seed + 1,
+		s := labtest.Size{Nodes: 2 + r.IntN(4), Linux: r.IntN(2), Pods: 1 + r.IntN(3), Services: 1 + r.IntN(5), Backends: 1 + r.IntN(4),
+			Seed:  seed + 1,
 			VXLAN: r.IntN(2) == 0, DSR: r.IntN(2) == 0, Policies: r.IntN(2)}
 		s.NodePorts = r.IntN(s.Services + 1)
 		s.Kubernetes, s.Build = []string{"1.20", "1.25", "1.30", "1.36"}[r.IntN(4)], []string{"10.0.17763.1432", "10.0.20348.2762"}[r.IntN(2)]

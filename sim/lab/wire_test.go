@@ -158,10 +158,12 @@ func untouched(t *testing.T, c *Cluster, r Request, out, back tapped) {
 		t.Fatal(err)
 	}
 	f := tr.Flow
-	if got := fmt.Sprintf("%s:%d > %s:%d", out.inner.Src, out.inner.SrcPort, out.inner.Dst, out.inner.DstPort); r.Protocol != "ping" && got != fmt.Sprintf("%s:%d > %s:%d", f.Src, f.SrcPort, f.Dst, f.DstPort) {
+	if got := fmt.Sprintf("%s:%d > %s:%d", out.inner.Src, out.inner.SrcPort, out.inner.Dst, out.inner.DstPort); r.Protocol != "ping" &&
+		got != fmt.Sprintf("%s:%d > %s:%d", f.Src, f.SrcPort, f.Dst, f.DstPort) {
 		t.Errorf("inner packet %s", got)
 	}
-	spec := packet.Spec{Src: netip.MustParseAddr(f.Src), Dst: netip.MustParseAddr(f.Dst), Proto: out.inner.Proto, SrcPort: f.SrcPort, DstPort: f.DstPort, TTL: 128, Seq: 1}
+	spec := packet.Spec{Src: netip.MustParseAddr(f.Src), Dst: netip.MustParseAddr(f.Dst), Proto: out.inner.Proto, SrcPort: f.SrcPort,
+		DstPort: f.DstPort, TTL: 128, Seq: 1}
 	for i := range 32 {
 		spec.Payload = append(spec.Payload, 'a'+byte(i%23))
 	}
@@ -228,7 +230,8 @@ func TestOutboundTranslationOnTheWire(t *testing.T) {
 	} {
 		t.Run(d.design, func(t *testing.T) {
 			c := built(t, design(t, d.design))
-			for _, r := range []Request{{From: "pod/client", To: "host/internet:443"}, {From: "pod/client", To: "host/internet:53", Protocol: "udp"}, {From: "pod/client", To: "host/internet", Protocol: "ping"}} {
+			for _, r := range []Request{{From: "pod/client", To: "host/internet:443"}, {From: "pod/client", To: "host/internet:53", Protocol: "udp"},
+				{From: "pod/client", To: "host/internet", Protocol: "ping"}} {
 				frames := tap(t, c, r)
 				out := first(t, frames, "win1")
 				want := "node/win1"
@@ -303,8 +306,10 @@ func TestTsharkAgrees(t *testing.T) {
 			}
 			frames = append(frames, tap(t, c, Request{From: "pod/client", To: "svc/win-webserver:80"})...)
 			file := writeFrames(t, frames)
-			args := []string{"-r", file, "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-T", "fields", "-E", "separator=;", "-E", "occurrence=a"}
-			for _, f := range []string{"ip.src", "ip.dst", "vxlan.vni", "geneve.vni", "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status", "icmp.checksum.status", "eth.src"} {
+			args := []string{"-r", file, "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-T",
+				"fields", "-E", "separator=;", "-E", "occurrence=a"}
+			for _, f := range []string{"ip.src", "ip.dst", "vxlan.vni", "geneve.vni", "ip.checksum.status", "tcp.checksum.status",
+				"udp.checksum.status", "icmp.checksum.status", "eth.src"} {
 				args = append(args, "-e", f)
 			}
 			out, err := exec.Command(tshark, args...).Output()

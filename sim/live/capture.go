@@ -103,7 +103,8 @@ func (c *captures) end(s *space, f flow.Outcome, arrived []flow.Arrival, unfinis
 		p.Hops = append(p.Hops, h)
 	}
 	for _, to := range c.to {
-		if to.machine != "" && to.machine != s.name && !slices.ContainsFunc(arrived, func(a flow.Arrival) bool { return a.To.Name == to.machine }) {
+		if to.machine != "" && to.machine != s.name && !slices.ContainsFunc(arrived,
+			func(a flow.Arrival) bool { return a.To.Name == to.machine }) {
 			continue
 		}
 		select {

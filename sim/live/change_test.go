@@ -75,7 +75,8 @@ func playStory(t *testing.T, f *lab.File, o lab.Options, perName int) *Net {
 			for v, count := range got {
 				made[tr.Verdict] += count
 				if !agrees(tr.Verdict, v) {
-					t.Errorf("step %s, connection %s: %d of %d are %s, the trace says %s %s", step, fl.Connection, count, len(conns[fl.Connection]), v, tr.Verdict, tr.Reason)
+					t.Errorf("step %s, connection %s: %d of %d are %s, the trace says %s %s", step, fl.Connection, count, len(conns[fl.Connection]), v,
+						tr.Verdict, tr.Reason)
 				}
 			}
 		}

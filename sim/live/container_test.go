@@ -63,15 +63,20 @@ func ran(t *testing.T, n *Net, machine string, c Container) (string, netns.Exit)
 func TestLinuxContainers(t *testing.T) {
 	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
 	pod, err := n.AddPod(t.Context(), Sandbox{Namespace: "default", Name: "web", Node: "linux1", Hostname: "web-host",
-		DNS: &DNS{Servers: n.c.Plan.NodeServers, Searches: []string{"default.svc.cluster.local", "x.y"}, Options: []string{"ndots:5", "timeout:1"}}})
+		DNS: &DNS{Servers: n.c.Plan.NodeServers, Searches: []string{"default.svc.cluster.local", "x.y"},
+			Options: []string{"ndots:5", "timeout:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, e := ran(t, n, pod.Machine, Container{Name: "one", Args: []string{"sh", "-c", "hostname; cat /etc/resolv.conf; echo $HOME; ip -o -4 addr show eth0 | tr -s ' ' | cut -d' ' -f4; exit 4"}})
-	if want := fmt.Sprintf("web-host\nsearch default.svc.cluster.local x.y\noptions ndots:5 timeout:1\n/root\n%s/", pod.IPv4); !strings.HasPrefix(text, want) || e.Code != 4 {
+	text,
+		e := ran(t, n, pod.Machine, Container{Name: "one", Args: []string{"sh", "-c",
+		"hostname; cat /etc/resolv.conf; echo $HOME; ip -o -4 addr show eth0 | tr -s ' ' | cut -d' ' -f4; exit 4"}})
+	if want := fmt.Sprintf("web-host\nsearch default.svc.cluster.local x.y\noptions ndots:5 timeout:1\n/root\n%s/",
+		pod.IPv4); !strings.HasPrefix(text, want) || e.Code != 4 {
 		t.Errorf("%+v\n%s, want\n%s", e, text, want)
 	}
-	h, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "two", Args: []string{"sh", "-c", "trap 'exit 6' TERM; echo up > /tmp/up; while :; do sleep 0.01; done"}, Env: []string{"A=b"}})
+	h, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "two",
+		Args: []string{"sh", "-c", "trap 'exit 6' TERM; echo up > /tmp/up; while :; do sleep 0.01; done"}, Env: []string{"A=b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +90,8 @@ func TestLinuxContainers(t *testing.T) {
 	if err := h.Start(t.Context(), stdio); err == nil {
 		t.Error("started twice")
 	}
-	p, err := h.Exec(t.Context(), netns.Command{Args: []string{"sh", "-c", "echo $A; until test -s /tmp/up; do sleep 0.01; done; exit 3"}}, stdio)
+	p, err := h.Exec(t.Context(), netns.Command{Args: []string{"sh", "-c", "echo $A; until test -s /tmp/up; do sleep 0.01; done; exit 3"}},
+		stdio)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +110,8 @@ func TestLinuxContainers(t *testing.T) {
 	if got := text2(); got != "b\n" {
 		t.Errorf("%q", got)
 	}
-	if _, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "two", Args: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "already") {
+	if _, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "two", Args: []string{"true"}}); err == nil ||
+		!strings.Contains(err.Error(), "already") {
 		t.Errorf("the name is taken: %v", err)
 	}
 	for range 2 {
@@ -175,10 +182,12 @@ func TestContainerMistakesInASandbox(t *testing.T) {
 
 func TestOnDrive(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(os.MkdirAll(dir+"/drive_c/Program Files/App", 0o755), os.MkdirAll(dir+"/dosdevices", 0o755), os.Symlink("/", dir+"/dosdevices/z:")); err != nil {
+	if err := errors.Join(os.MkdirAll(dir+"/drive_c/Program Files/App", 0o755), os.MkdirAll(dir+"/dosdevices", 0o755),
+		os.Symlink("/", dir+"/dosdevices/z:")); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{`C:\`: "drive_c", `c:\program files\APP\New.txt`: "drive_c/Program Files/App/New.txt", `\etc\x`: "drive_c/etc/x", "/var/run": "drive_c/var/run",
+	for path, want := range map[string]string{`C:\`: "drive_c", `c:\program files\APP\New.txt`: "drive_c/Program Files/App/New.txt",
+		`\etc\x`: "drive_c/etc/x", "/var/run": "drive_c/var/run",
 		`C:\..\..\x`: "drive_c/x", `D:\data`: "drive_d/data", `C:`: "drive_c"} {
 		if got, err := onDrive(dir, path); err != nil || got != filepath.Join(dir, want) {
 			t.Errorf("%s is %s, error %v, want %s", path, got, err, want)
@@ -215,13 +224,17 @@ func TestWindowsContainers(t *testing.T) {
 	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
 	pod := addPod(t, n, "web", "win1")
 	dir := t.TempDir()
-	if err := errors.Join(os.WriteFile(dir+"/in.txt", []byte("from outside\r\n"), 0o644), os.WriteFile(dir+"/one.txt", []byte("one\r\n"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(dir+"/in.txt", []byte("from outside\r\n"), 0o644),
+		os.WriteFile(dir+"/one.txt", []byte("one\r\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	h, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "a", Args: []string{"cmd", "/c", `type C:\data\in.txt & type C:\ro\in.txt & type C:\conf\one.txt & type C:\etc\made.txt & echo new> C:\data\new.txt & echo no> C:\ro\no.txt & echo %A% & cd & ping -n 1000 127.0.0.1 >nul`},
+	h, err := n.CreateContainer(t.Context(), pod.Machine, Container{Name: "a",
+		Args: []string{"cmd", "/c",
+			`type C:\data\in.txt & type C:\ro\in.txt & type C:\conf\one.txt & type C:\etc\made.txt & echo new> C:\data\new.txt & echo no> C:\ro\no.txt & echo %A% & cd & ping -n 1000 127.0.0.1 >nul`},
 		Env: []string{"A=b"}, Dir: `C:\data`, Files: map[string]string{`C:\etc\made.txt`: "made\r\n"},
-		Mounts: []Mount{{Source: dir, Target: `C:\data`}, {Source: dir, Target: `C:\ro`, ReadOnly: true}, {Source: dir + "/one.txt", Target: `C:\conf\one.txt`, ReadOnly: true}}})
+		Mounts: []Mount{{Source: dir, Target: `C:\data`}, {Source: dir, Target: `C:\ro`, ReadOnly: true},
+			{Source: dir + "/one.txt", Target: `C:\conf\one.txt`, ReadOnly: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,11 +391,13 @@ func windowsPrograms(t *testing.T, n *Net, machine, dir string) {
 		t.Errorf("%+v", e)
 	}
 	// A program that lists folders asks Wine's services, which are the container's.
-	if text, e := ran(t, n, machine, Container{Name: "d", Args: []string{"cmd", "/c", `dir C:\data & exit 6`}, Mounts: []Mount{{Source: dir, Target: `C:\data`}}}); e.Code != 6 || !strings.Contains(text, "in.txt") {
+	if text, e := ran(t, n, machine, Container{Name: "d", Args: []string{"cmd", "/c", `dir C:\data & exit 6`},
+		Mounts: []Mount{{Source: dir, Target: `C:\data`}}}); e.Code != 6 || !strings.Contains(text, "in.txt") {
 		t.Errorf("%+v\n%s", e, text)
 	}
 	// What is more than the limit is refused to a program; Go ends with that.
-	limited := Container{Name: "e", Args: []string{`C:\testlimit.exe`, "-d", "400", "-c", "1"}, Mounts: []Mount{{Source: testLimit(t), Target: `C:\testlimit.exe`}}, Commit: 300 << 20}
+	limited := Container{Name: "e", Args: []string{`C:\testlimit.exe`, "-d", "400", "-c", "1"},
+		Mounts: []Mount{{Source: testLimit(t), Target: `C:\testlimit.exe`}}, Commit: 300 << 20}
 	if text, e := ran(t, n, machine, limited); e.Code == 0 || e.Signal != 0 || !strings.Contains(text, "failed to commit") {
 		t.Errorf("%+v\n%.500s", e, text)
 	}
@@ -418,8 +433,10 @@ func TestHostProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := n.CreateContainer(t.Context(), "node/win1", Container{Name: "a", HostProcess: true, Volume: `C:\hpc`, Mounts: []Mount{{Source: dir, Target: `C:\data`, ReadOnly: true}},
-		Args: []string{"cmd", "/c", `cd & type C:\data\one.txt & echo mine> own.txt & echo node> C:\nodes.txt & hostname & ping -n 1000 127.0.0.1 >nul`}})
+	h, err := n.CreateContainer(t.Context(), "node/win1", Container{Name: "a", HostProcess: true, Volume: `C:\hpc`,
+		Mounts: []Mount{{Source: dir, Target: `C:\data`, ReadOnly: true}},
+		Args: []string{"cmd", "/c",
+			`cd & type C:\data\one.txt & echo mine> own.txt & echo node> C:\nodes.txt & hostname & ping -n 1000 127.0.0.1 >nul`}})
 	if err != nil {
 		t.Fatal(err)
 	}

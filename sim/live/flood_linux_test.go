@@ -142,7 +142,8 @@ func attack(t *testing.T, n *Net, from string, to netip.AddrPort, count int) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	p, err := n.Start(t.Context(), from, netns.Command{Args: []string{"/proc/self/exe"}, Env: []string{fmt.Sprintf("%s=%s %d", floodEnv, to, count)}}, [3]*os.File{null, null, w})
+	p, err := n.Start(t.Context(), from, netns.Command{Args: []string{"/proc/self/exe"},
+		Env: []string{fmt.Sprintf("%s=%s %d", floodEnv, to, count)}}, [3]*os.File{null, null, w})
 	_ = w.Close()
 	if err != nil {
 		t.Fatal(err)

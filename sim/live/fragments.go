@@ -77,7 +77,8 @@ func read4(s *space, frame []byte) (f fragment, ok bool) {
 		return f, false
 	}
 	bits := binary.BigEndian.Uint16(ip[6:])
-	f = fragment{head: frame[:ethernet+header], offset: int(bits&0x1fff) * 8, more: bits&0x2000 != 0, payload: ip[header:length], length: length}
+	f = fragment{head: frame[:ethernet+header], offset: int(bits&0x1fff) * 8, more: bits&0x2000 != 0, payload: ip[header:length],
+		length: length}
 	f.fragmentKey = fragmentKey{from: s, id: uint32(binary.BigEndian.Uint16(ip[4:])), proto: ip[9]}
 	copy(f.src[:], ip[12:16])
 	copy(f.dst[:], ip[16:20])

@@ -51,7 +51,8 @@ func datagramFrame(id uint16) []byte {
 	for i := range payload {
 		payload[i] = byte(i * 7)
 	}
-	return packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, IPID: id, Payload: payload}).Bytes()
+	return packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 1,
+		DstPort: 2, IPID: id, Payload: payload}).Bytes()
 }
 
 // Fragments in any order, of two datagrams at once, come together as what was sent.
@@ -81,7 +82,8 @@ func TestFragmentsComeTogether(t *testing.T) {
 func TestFragments6ComeTogether(t *testing.T) {
 	var f fragments
 	s := &space{}
-	spec := packet.Spec{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: bytes.Repeat([]byte("winlab"), 700)}
+	spec := packet.Spec{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), Proto: packet.UDP, SrcPort: 1, DstPort: 2,
+		Payload: bytes.Repeat([]byte("winlab"), 700)}
 	frame := packet.Build(spec).Bytes()
 	a, b := cutUp6(frame, 1448, 1), cutUp6(frame, 1448, 2)
 	for i, in := range [][]byte{a[2], b[0], a[0], b[1], a[1], b[2]} {
@@ -130,7 +132,8 @@ func FuzzFragments(f *testing.F) {
 	for _, in := range cutUp(datagramFrame(1), 1480) {
 		f.Add(in, in)
 	}
-	six := packet.Build(packet.Spec{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: make([]byte, 2000)}).Bytes()
+	six := packet.Build(packet.Spec{Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), Proto: packet.UDP, SrcPort: 1,
+		DstPort: 2, Payload: make([]byte, 2000)}).Bytes()
 	parts := cutUp6(six, 1448, 1)
 	f.Add(parts[0], parts[1])
 	nested := cutUp6(parts[0], 1448, 2)

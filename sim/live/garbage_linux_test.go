@@ -34,7 +34,8 @@ func TestGarbage(t *testing.T) {
 	}
 	defer func() { _ = null.Close() }()
 	env := append(os.Environ(), garbageEnv+"=1")
-	p, err := n.Start(t.Context(), "pod/client", netns.Command{Args: []string{"/proc/self/exe", "-test.run=^TestGarbage$"}, Env: env}, [3]*os.File{null, null, os.Stderr})
+	p, err := n.Start(t.Context(), "pod/client", netns.Command{Args: []string{"/proc/self/exe", "-test.run=^TestGarbage$"}, Env: env},
+		[3]*os.File{null, null, os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,8 @@ func sendGarbage(t *testing.T) {
 		}
 		copy(f[12:], types[i%len(types)][:])
 		if i%2 == 0 {
-			f = packet.Build(packet.Spec{EthSrc: packet.MAC(dev.HardwareAddr), Src: netip.MustParseAddr("10.244.1.4"), Dst: netip.MustParseAddr("10.244.2.4"),
+			f = packet.Build(packet.Spec{EthSrc: packet.MAC(dev.HardwareAddr), Src: netip.MustParseAddr("10.244.1.4"),
+				Dst:   netip.MustParseAddr("10.244.2.4"),
 				Proto: packet.TCP, SrcPort: uint16(i), DstPort: 80, TTL: 64, TCPFlags: packet.SYN, Payload: make([]byte, 40)}).Bytes()
 			for range 1 + r.IntN(4) {
 				f[12+r.IntN(len(f)-12)] = byte(r.Uint32())

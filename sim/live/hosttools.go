@@ -76,5 +76,6 @@ func (n *Net) HostVariables(machine string) []string {
 		}
 		routes = append(routes, fmt.Sprintf("%s|%s|%d|%d", r.To, via, number[r.Interface], r.Metric))
 	}
-	return []string{"WINLAB_ADAPTERS=" + strings.Join(adapters, ";"), "WINLAB_FORWARDING=" + strings.Join(forwarding, ","), "WINLAB_ROUTES=" + strings.Join(routes, ";")}
+	return []string{"WINLAB_ADAPTERS=" + strings.Join(adapters, ";"), "WINLAB_FORWARDING=" + strings.Join(forwarding, ","), "WINLAB_ROUTES=" +
+		strings.Join(routes, ";")}
 }

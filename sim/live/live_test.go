@@ -84,7 +84,10 @@ func TestGet(t *testing.T) {
 // TestUpKnowsWhatNobodyKnows: a network that runs follows packets as the models do, also at nodes of
 // which the lab says that they are not so. It does not come up, whoever asks.
 func TestUpKnowsWhatNobodyKnows(t *testing.T) {
-	f, err := lab.Parse("../../fixtures/labs/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec: {base: l2bridge-flannel-host-gw.yaml, nodes: [{name: win2, assumed: nobody asked}], params: {assumed-nodes: otherwise}}\n"))
+	f,
+		err := lab.Parse("../../fixtures/labs/x.yaml",
+		[]byte(
+			"apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec: {base: l2bridge-flannel-host-gw.yaml, nodes: [{name: win2, assumed: nobody asked}], params: {assumed-nodes: otherwise}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

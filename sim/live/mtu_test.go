@@ -94,7 +94,8 @@ func TestSizesOfPings(t *testing.T) {
 			t.Errorf("%s: %s\n%+v", c.name, got, n.Stats())
 		}
 	}
-	if got := ping(t, n, "pod/linux-client", "-c", "1", "-W", "1", "-M", "dont", "-s", "4000", peer.String()); !strings.Contains(got, "100% packet loss") {
+	if got := ping(t, n, "pod/linux-client", "-c", "1", "-W", "1", "-M", "dont", "-s", "4000", peer.String()); !strings.Contains(got,
+		"100% packet loss") {
 		t.Errorf("fragments to a Windows pod: %s", got)
 	}
 	found := false

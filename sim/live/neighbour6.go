@@ -26,7 +26,8 @@ func (n *Net) solicited(s *space, frame []byte) {
 	// Solicited and override; the target, and its link-layer address as option.
 	payload := append(target.AsSlice(), 2, 1)
 	payload = append(payload, mac[:]...)
-	q := packet.Build(packet.Spec{EthSrc: mac, EthDst: packet.MAC(frame[6:12]), Src: target, Dst: from, Proto: packet.ICMPv6, TTL: 255, ICMPType: 136, Payload: payload})
+	q := packet.Build(packet.Spec{EthSrc: mac, EthDst: packet.MAC(frame[6:12]), Src: target, Dst: from, Proto: packet.ICMPv6, TTL: 255,
+		ICMPType: 136, Payload: payload})
 	b := q.Bytes()
 	b[body+4] = 0x60
 	q2, err := packet.New(b)

@@ -123,7 +123,8 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	n := &Net{o: o, c: c, mu: c.Options.Lock, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{}, hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
+	n := &Net{o: o, c: c, mu: c.Options.Lock, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{},
+		hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
 	n.life, n.end = context.WithCancel(context.WithoutCancel(ctx))
 	n.checksums = slices.ContainsFunc(c.Nodes, func(node *cluster.Node) bool { return node.Plan.BrokenTunnelChecksums })

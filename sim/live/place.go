@@ -127,7 +127,8 @@ func (p *place) Start(ctx context.Context, c wine.Command) (components.Process, 
 	if err != nil {
 		return nil, "", err
 	}
-	r := &process{n: p.n, node: s.name, command: command, speaks: c.Speaks, stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr"), done: make(chan struct{})}
+	r := &process{n: p.n, node: s.name, command: command, speaks: c.Speaks, stdout: filepath.Join(dir, "stdout"),
+		stderr: filepath.Join(dir, "stderr"), done: make(chan struct{})}
 	if err := r.launch(ctx); err != nil {
 		return nil, "", err
 	}

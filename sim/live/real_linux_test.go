@@ -98,7 +98,8 @@ func TestAPIServerInTheLab(t *testing.T) {
 	add := func(name, vip string) {
 		t.Helper()
 		change(labfile.Step{Objects: []map[string]any{{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name},
-			"spec": map[string]any{"clusterIP": vip, "selector": map[string]any{"app": "win-webserver"}, "ports": []any{map[string]any{"port": 80}}}}}})
+			"spec": map[string]any{"clusterIP": vip, "selector": map[string]any{"app": "win-webserver"},
+				"ports": []any{map[string]any{"port": 80}}}}}})
 	}
 	troubles := func(vip string) string {
 		var all []string
@@ -115,7 +116,8 @@ func TestAPIServerInTheLab(t *testing.T) {
 	if has("win1", "10.96.7.1") || !has("win2", "10.96.7.1") {
 		t.Errorf("win1, which is cut off, has it %v, and win2 has it %v", has("win1", "10.96.7.1"), has("win2", "10.96.7.1"))
 	}
-	if got := troubles("10.96.7.1"); !strings.Contains(got, "win1") || !strings.Contains(got, "it cannot reach the API server") || strings.Contains(got, "win2") {
+	if got := troubles("10.96.7.1"); !strings.Contains(got, "win1") || !strings.Contains(got, "it cannot reach the API server") ||
+		strings.Contains(got, "win2") {
 		t.Errorf("troubles: %s", got)
 	}
 	change(labfile.Step{Links: []labfile.Link{{Of: "node/win1"}}})

@@ -42,7 +42,8 @@ func (n *Net) Programs() []Program {
 	_ = n.Do(func(c *lab.Cluster) error {
 		for _, p := range c.Programs() {
 			kind, _, _ := strings.Cut(p.Name, " ")
-			all = append(all, Program{Key: kind + "/" + p.Node, Machine: "node/" + p.Node, Command: p.Name, PID: p.PID, Since: p.Since, Ended: p.Ended, Log: p.Log,
+			all = append(all, Program{Key: kind + "/" + p.Node, Machine: "node/" + p.Node, Command: p.Name, PID: p.PID, Since: p.Since,
+				Ended: p.Ended, Log: p.Log,
 				log: func(w io.Writer) error {
 					f, err := os.Open(p.Log)
 					if err != nil {

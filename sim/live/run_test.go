@@ -48,7 +48,8 @@ func upText(t *testing.T, text string) *Net {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := lab.Parse(filepath.Join(t.TempDir(), "lab.yaml"), []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: "+base+"\n"+text))
+	f, err := lab.Parse(filepath.Join(t.TempDir(), "lab.yaml"),
+		[]byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec:\n  base: "+base+"\n"+text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,8 @@ func (n *Net) withNetLife(ctx context.Context) (context.Context, context.CancelF
 
 // pod is the sandbox as a pod of the cluster.
 func (b *Sandbox) pod(c *lab.Cluster) *plan.Pod {
-	p := &plan.Pod{Pod: kube.Pod{Namespace: b.Namespace, Name: b.Name, UID: b.UID, Node: b.Node, HostPorts: slices.Clone(b.HostPorts), Labels: b.Labels},
+	p := &plan.Pod{Pod: kube.Pod{Namespace: b.Namespace, Name: b.Name, UID: b.UID, Node: b.Node, HostPorts: slices.Clone(b.HostPorts),
+		Labels: b.Labels},
 		HostNetwork: b.HostNetwork, Ready: true, Hostname: b.Hostname}
 	if b.DNS != nil {
 		p.Resolver = c.ResolverOf(b.Namespace, b.DNS.Servers, b.DNS.Searches, b.DNS.ndots())

@@ -77,7 +77,8 @@ func TestContainerParent(t *testing.T) {
 		t.Skip("the program of TestNothingIsLeftOfContainers")
 	}
 	n := upOutside(t, "l2bridge-flannel-host-gw.yaml", lab.Options{})
-	for node, args := range map[string][]string{"linux1": {"sh", "-c", "trap '' TERM HUP INT; setsid sleep 1000 & echo up linux; sleep 1000"}, "win1": {"cmd", "/c", "echo up windows & ping -n 1000 127.0.0.1 >nul"}} {
+	for node, args := range map[string][]string{"linux1": {"sh", "-c", "trap '' TERM HUP INT; setsid sleep 1000 & echo up linux; sleep 1000"},
+		"win1": {"cmd", "/c", "echo up windows & ping -n 1000 127.0.0.1 >nul"}} {
 		a := addPod(t, n, "on-"+node, node)
 		h, err := n.CreateContainer(t.Context(), a.Machine, Container{Name: "a", Args: args})
 		if err != nil {

@@ -200,10 +200,12 @@ func TestSandboxMistakes(t *testing.T) {
 	if err := n.RemovePod(t.Context(), "node/win1"); err == nil || !strings.Contains(err.Error(), "write pod/NAMESPACE/NAME") {
 		t.Error(err)
 	}
-	if err := n.Change(t.Context(), labfile.Step{Pods: []labfile.Pod{{Name: "y", Node: "win1"}}}); err == nil || !strings.Contains(err.Error(), "come from an API server") {
+	if err := n.Change(t.Context(), labfile.Step{Pods: []labfile.Pod{{Name: "y", Node: "win1"}}}); err == nil ||
+		!strings.Contains(err.Error(), "come from an API server") {
 		t.Error(err)
 	}
-	if err := n.Change(t.Context(), labfile.Step{Restart: []string{"kube-proxy/win1"}}); err == nil || !strings.Contains(err.Error(), "the lab does not run this kube-proxy") {
+	if err := n.Change(t.Context(), labfile.Step{Restart: []string{"kube-proxy/win1"}}); err == nil ||
+		!strings.Contains(err.Error(), "the lab does not run this kube-proxy") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -236,7 +238,8 @@ func TestServicesFromOutside(t *testing.T) {
 		c.Close()
 		t.Fatal("a Service that is not there serves")
 	}
-	svc := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{vip}, Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 8080}},
+	svc := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{vip},
+		Ports:     []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 8080}},
 		Endpoints: []kube.Endpoint{{Addr: server.IPv4, Node: "win2", Pod: "default/server", Ready: true, Serving: true}}}
 	if err := n.SetServices(t.Context(), []*kube.Service{svc}); err != nil {
 		t.Fatal(err)
@@ -289,7 +292,8 @@ func TestANodeStartsAgain(t *testing.T) {
 		t.Errorf("%+v, error %v", e, err)
 	}
 	for _, a := range []Attached{client, server} {
-		if _, err := n.Listen(t.Context(), a.Machine, netip.MustParseAddrPort("127.0.0.1:0")); err == nil || !strings.Contains(err.Error(), "there is no "+a.Machine) {
+		if _, err := n.Listen(t.Context(), a.Machine, netip.MustParseAddrPort("127.0.0.1:0")); err == nil ||
+			!strings.Contains(err.Error(), "there is no "+a.Machine) {
 			t.Errorf("%s is there: %v", a.Machine, err)
 		}
 		if err := n.RemovePod(t.Context(), a.Machine); err != nil {

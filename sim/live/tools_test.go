@@ -33,13 +33,16 @@ func TestTools(t *testing.T) {
 		out, errs string
 		code      int
 	}{
-		{`C:\windows\system32\nslookup.exe win-webserver.default.svc.cluster.local`, server + "Name:    win-webserver.default.svc.cluster.local\r\nAddress:  10.96.0.50\r\n\r\n", "", 0},
+		{`C:\windows\system32\nslookup.exe win-webserver.default.svc.cluster.local`, server +
+			"Name:    win-webserver.default.svc.cluster.local\r\nAddress:  10.96.0.50\r\n\r\n", "", 0},
 		// The first answer to nslookup-interface-suffixes: it reads no suffix of the interface.
 		{"nslookup win-webserver", server, "*** kube-dns.kube-system.svc.cluster.local can't find win-webserver: Non-existent domain\r\n", 1},
-		{"nslookup www.example.com 10.96.0.10", server + "Name:    www.example.com\r\nAddress:  203.0.113.10\r\n\r\n", "Non-authoritative answer:\r\n", 0},
+		{"nslookup www.example.com 10.96.0.10", server + "Name:    www.example.com\r\nAddress:  203.0.113.10\r\n\r\n",
+			"Non-authoritative answer:\r\n", 0},
 		{"nslookup a b c", "", "winlab: nslookup takes NAME [SERVER-ADDRESS] here\r\n", 1},
 		{"nslookup www.example.com dns", "", "*** Can't find server address for 'dns': \r\n", 1},
-		{"powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head + "win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
+		{"powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head +
+			"win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
 		{"powershell Resolve-DnsName -ErrorAction Stop nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
 		{"powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
 		{"powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
@@ -47,7 +50,8 @@ func TestTools(t *testing.T) {
 		// The suffixes of the interface are not in the global list.
 		{"resolver", "server 10.96.0.10\r\n", "", 0},
 		{"getaddrinfo a b", "", "winlab: getaddrinfo takes a name\r\n", 1},
-		{"powershell Get-Foo", "", "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
+		{"powershell Get-Foo", "",
+			"winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
 		{"other", "", "other: winlab has no such program\r\n", 1},
 	} {
 		out, errs, code := tool(t, n, "pod/client", strings.Fields(c.words)...)
@@ -58,14 +62,17 @@ func TestTools(t *testing.T) {
 	ipconfig, _, code := tool(t, n, "pod/client", "ipconfig", "/all")
 	for _, want := range []string{"\r\nWindows IP Configuration\r\n\r\n   Host Name . . . . . . . . . . . . : client\r\n",
 		"   IPv4 Address. . . . . . . . . . . : 10.244.1.4(Preferred)\r\n   Subnet Mask . . . . . . . . . . . : 255.255.255.0\r\n   Default Gateway . . . . . . . . . : 10.244.1.",
-		"   DNS Servers . . . . . . . . . . . : 10.96.0.10\r\n", "   Connection-specific DNS Suffix  . : ", "   DHCP Enabled. . . . . . . . . . . : No\r\n"} {
+		"   DNS Servers . . . . . . . . . . . : 10.96.0.10\r\n", "   Connection-specific DNS Suffix  . : ",
+		"   DHCP Enabled. . . . . . . . . . . : No\r\n"} {
 		if code != 0 || !strings.Contains(ipconfig, want) {
 			t.Errorf("no %q in %s", want, ipconfig)
 		}
 	}
 	// Nobody answers there.
 	out, errs, code := tool(t, n, "pod/client", "nslookup", "www.example.com", "10.244.1.3")
-	if code != 1 || !strings.HasPrefix(errs, "DNS request timed out.\r\n    timeout was 2 seconds.\r\n") || !strings.HasPrefix(out, "Server:  UnKnown\r\nAddress:  10.244.1.3") || !strings.HasSuffix(errs, "*** Request to UnKnown timed-out\r\n") && !strings.Contains(errs, "can't find") {
+	if code != 1 || !strings.HasPrefix(errs, "DNS request timed out.\r\n    timeout was 2 seconds.\r\n") ||
+		!strings.HasPrefix(out, "Server:  UnKnown\r\nAddress:  10.244.1.3") || !strings.HasSuffix(errs, "*** Request to UnKnown timed-out\r\n") &&
+		!strings.Contains(errs, "can't find") {
 		t.Errorf("an invalid server: code %d\n%q\n%q", code, out, errs)
 	}
 	// The same names, asked by the model.
@@ -107,7 +114,8 @@ func TestWhatResolveDnsNamePrints(t *testing.T) {
 	}
 	p = printed{}
 	resolved(&p, records[1:])
-	if rows := strings.Split(p.out.String(), "\r\n"); len(rows) != 7 || !strings.Contains(rows[3], "AAAA   7     Answer     fd00::1") || !strings.Contains(rows[4], "A      7     Answer     10.0.0.1") {
+	if rows := strings.Split(p.out.String(), "\r\n"); len(rows) != 7 || !strings.Contains(rows[3], "AAAA   7     Answer     fd00::1") ||
+		!strings.Contains(rows[4], "A      7     Answer     10.0.0.1") {
 		t.Errorf("%q", rows)
 	}
 	if name, addrs := answered(records); name != "b" || len(addrs) != 2 || addrs[0] != "fd00::1" || !aliased(records) {

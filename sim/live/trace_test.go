@@ -48,7 +48,8 @@ var searched = map[string][]string{"vfp.index": {"tried", "scans", "near"}, "vfp
 
 // still are packages whose values do not change while a cluster runs: what was read and
 // planned, rules, facts; and the lock on which programs wait.
-var still = []string{"sim/lab/labfile", "sim/lab/plan", "sim/trace", "sim/windows/builds", "k8s.io", "sim/kube/cni", "internal/strict", "sync"}
+var still = []string{"sim/lab/labfile", "sim/lab/plan", "sim/trace", "sim/windows/builds", "k8s.io", "sim/kube/cni", "internal/strict",
+	"sync"}
 
 func stateOf(all ...any) state {
 	s := state{}
@@ -206,7 +207,8 @@ func undisturbed(t *testing.T, n *Net, r lab.Request) *trace.Trace {
 // tuple does what the trace said: who answers, and which source, with its port, the
 // server sees.
 func TestATraceOfWhatRuns(t *testing.T) {
-	for _, name := range []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "nat-winnat", "l2tunnel-azure-cni", "transparent-ovn-kubernetes"} {
+	for _, name := range []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "nat-winnat", "l2tunnel-azure-cni",
+		"transparent-ovn-kubernetes"} {
 		t.Run(name, func(t *testing.T) {
 			n := up(t, name+".yaml", Options{})
 			var held []net.Conn
@@ -216,8 +218,10 @@ func TestATraceOfWhatRuns(t *testing.T) {
 				}
 			}()
 			ended := map[trace.Verdict]int{}
-			for i, fl := range []string{"pod/client svc/win-webserver:80", "pod/client host/internet:443", "pod/client svc/win-webserver:81", "pod/client node/win1:30080",
-				"node/win1 svc/win-webserver:80", "pod/linux-client svc/win-webserver:80", "host/lan node/win1:30080", "pod/client pod/linux-client:9999", "pod/client svc/win-webserver:80"} {
+			for i, fl := range []string{"pod/client svc/win-webserver:80", "pod/client host/internet:443", "pod/client svc/win-webserver:81",
+				"pod/client node/win1:30080",
+				"node/win1 svc/win-webserver:80", "pod/linux-client svc/win-webserver:80", "host/lan node/win1:30080",
+				"pod/client pod/linux-client:9999", "pod/client svc/win-webserver:80"} {
 				from, to, _ := strings.Cut(fl, " ")
 				r := lab.Request{From: from, To: to, SrcPort: uint16(21000 + i)}
 				tr := undisturbed(t, n, r)
@@ -273,7 +277,8 @@ func connectAs(t *testing.T, n *Net, r lab.Request, tr *trace.Trace) net.Conn {
 	}
 	server, client := field(text, "server "), field(text, "client ")
 	for _, p := range tr.Paths {
-		if p.Verdict == trace.Delivered && p.Seen != nil && p.Seen.Dst == server && slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return strings.Contains(s.Packet.String(), client+" > "+server) }) {
+		if p.Verdict == trace.Delivered && p.Seen != nil && p.Seen.Dst == server &&
+			slices.ContainsFunc(p.Steps, func(s trace.Step) bool { return strings.Contains(s.Packet.String(), client+" > "+server) }) {
 			return c
 		}
 	}

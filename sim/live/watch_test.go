@@ -46,7 +46,8 @@ func TestWatchLostAnswer(t *testing.T) {
 // by others; those that come at once are made one after another.
 func TestChangeFails(t *testing.T) {
 	n := up(t, "l2bridge-flannel-host-gw.yaml", Options{})
-	bad := labfile.Step{Wait: "1h", Delete: []string{"pod/linux-client"}, HNS: []labfile.HNSCall{{Node: "win1", Delete: &labfile.HNSSelector{Kind: "loadBalancer", VIP: "10.9.9.9"}}}}
+	bad := labfile.Step{Wait: "1h", Delete: []string{"pod/linux-client"},
+		HNS: []labfile.HNSCall{{Node: "win1", Delete: &labfile.HNSSelector{Kind: "loadBalancer", VIP: "10.9.9.9"}}}}
 	if err := n.Change(t.Context(), bad); err == nil {
 		t.Fatal("there is no such load balancer")
 	} else {
@@ -81,7 +82,8 @@ func TestUserSpaceProxyUDP(t *testing.T) {
 	node, peer := address(t, n, "node/win1"), address(t, n, "pod/linux-client")
 	if err := n.Do(func(c *lab.Cluster) error {
 		for name, l := range map[string]*host.Listener{
-			"node/win1":                {Name: "kube-proxy", Proto: packet.UDP, Addr: node, Port: 5300, Backends: []netip.AddrPort{netip.AddrPortFrom(peer, 9999)}},
+			"node/win1": {Name: "kube-proxy", Proto: packet.UDP, Addr: node, Port: 5300,
+				Backends: []netip.AddrPort{netip.AddrPortFrom(peer, 9999)}},
 			"pod/default/linux-client": {Name: "echo", Proto: packet.UDP, Port: 9999},
 		} {
 			for _, k := range []cluster.Kind{cluster.NodeKind, cluster.PodKind} {

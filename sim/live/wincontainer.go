@@ -125,7 +125,8 @@ func (h *ContainerHandle) services(ctx context.Context, args []string) {
 		return
 	}
 	defer func() { _ = null.Close() }()
-	p, err := h.n.host.ExecContainer(ctx, h.s.name, h.c.Name, netns.Command{Args: w.copy.Services, Env: w.copy.Env, Dir: w.copy.Dir}, [3]*os.File{null, null, null})
+	p, err := h.n.host.ExecContainer(ctx, h.s.name, h.c.Name, netns.Command{Args: w.copy.Services, Env: w.copy.Env, Dir: w.copy.Dir},
+		[3]*os.File{null, null, null})
 	if err == nil {
 		_, err = p.Wait(ctx)
 	}

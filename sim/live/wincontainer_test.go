@@ -14,7 +14,8 @@ import (
 // are nowhere among them.
 func TestWindowsProgram(t *testing.T) {
 	prefix := t.TempDir()
-	for _, f := range []string{"windows/system32/cmd.exe", "windows/system32/WindowsPowerShell/v1.0/powershell.exe", "agnhost.exe", "dig/dig.exe", "hpc/agnhost.exe", "hpc/tool.exe"} {
+	for _, f := range []string{"windows/system32/cmd.exe", "windows/system32/WindowsPowerShell/v1.0/powershell.exe", "agnhost.exe",
+		"dig/dig.exe", "hpc/agnhost.exe", "hpc/tool.exe"} {
 		to := filepath.Join(prefix, "drive_c", f)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			t.Fatal(err)
@@ -50,7 +51,8 @@ func TestWindowsProgram(t *testing.T) {
 		}
 	}
 	// A HostProcess container's own files are in a folder of the node.
-	for name, want := range map[string]string{"/agnhost": `C:\hpc\agnhost.exe`, "tool": `C:\hpc\tool.exe`, `C:\agnhost`: `C:\agnhost.exe`, "/dig/dig": `C:\dig\dig.exe`} {
+	for name, want := range map[string]string{"/agnhost": `C:\hpc\agnhost.exe`, "tool": `C:\hpc\tool.exe`, `C:\agnhost`: `C:\agnhost.exe`,
+		"/dig/dig": `C:\dig\dig.exe`} {
 		if got, err := windowsProgram(prefix, name, "", nil, `C:\hpc\`); got != want || err != nil {
 			t.Errorf("%s of a HostProcess container: %q, %v", name, got, err)
 		}

@@ -81,7 +81,8 @@ func TestLazyValuesInJSON(t *testing.T) {
 		step Step
 		want string
 	}{
-		{Step{Changes: []Change{{Field: "src", Before: Written("a"), After: Bits(3, number)}, {Field: "dst", After: Text(func() string { return "b" })}}, Packet: Says("p")},
+		{Step{Changes: []Change{{Field: "src", Before: Written("a"), After: Bits(3, number)},
+			{Field: "dst", After: Text(func() string { return "b" })}}, Packet: Says("p")},
 			`"changes":[{"field":"src","before":"a","after":"iii"},{"field":"dst","after":"b"}],"packet":"p"`},
 		{Step{Changes: []Change{{Field: "x", Before: Written("")}}, Packet: Says("")}, `"changes":[{"field":"x"}]`},
 	} {

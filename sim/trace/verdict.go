@@ -31,7 +31,8 @@ type Meaning struct {
 // constants.
 var Verdicts = []Meaning{
 	{Delivered, "The request reached a program that listens, and its reply reached the sender."},
-	{Varies, "The outcome depends on which backend a load balancer picks, or on a question that no source decides; every pick and every answer is shown with its own verdict."},
+	{Varies,
+		"The outcome depends on which backend a load balancer picks, or on a question that no source decides; every pick and every answer is shown with its own verdict."},
 	{NoReply, "The request reached its destination or left the modelled network, but no reply reached the sender."},
 	{Rejected, "A machine refused the request with a TCP reset or an ICMP error."},
 	{Dropped, "The request was silently dropped before it reached its destination."},

@@ -76,7 +76,8 @@ func (p *Pod) claims(all []*subject.Subject) []claimed {
 		case v.PersistentVolumeClaim != nil:
 			k := claimed{volume: v.Name, path: at + "persistentVolumeClaim.claimName", name: v.PersistentVolumeClaim.ClaimName}
 			for _, s := range all {
-				if c, ok := s.Value.(*corev1.PersistentVolumeClaim); ok && c.Name == k.name && (c.Namespace == p.namespace || c.Namespace == "" || p.namespace == "") {
+				if c, ok := s.Value.(*corev1.PersistentVolumeClaim); ok && c.Name == k.name &&
+					(c.Namespace == p.namespace || c.Namespace == "" || p.namespace == "") {
 					k.spec = &c.Spec
 				}
 			}

@@ -71,7 +71,8 @@ func readImageFacts(text []byte) ([]imageFact, error) {
 	}
 	for i := range facts {
 		f := &facts[i]
-		if !slices.Contains([]string{"windows", "linux", "any"}, f.OS) || f.Why == "" || len(f.Repos) == 0 || !slices.Contains([]string{"", "yes", "no"}, f.Unix) {
+		if !slices.Contains([]string{"windows", "linux", "any"}, f.OS) || f.Why == "" || len(f.Repos) == 0 ||
+			!slices.Contains([]string{"", "yes", "no"}, f.Unix) {
 			return nil, fmt.Errorf("images.yaml: entry %d needs repos, os and why; unix is yes or no", i+1)
 		}
 		if f.Tags != "" {

@@ -68,7 +68,8 @@ func class(name, handler string) string {
 
 func TestImagesAndHosts(t *testing.T) {
 	at := func(k, w string) claims.Target { return claims.Target{Kubernetes: k, Release: w} }
-	annotated := strings.Replace(pod(win+img2019), "name: p", `name: p, annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}`, 1)
+	annotated := strings.Replace(pod(win+img2019), "name: p",
+		`name: p, annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}`, 1)
 	for _, c := range []struct {
 		what   string
 		target claims.Target
@@ -88,12 +89,16 @@ func TestImagesAndHosts(t *testing.T) {
 		{"the selector names another build", at("1.36", "2025"), pod(on2019 + img2019), ""},
 		{"the selector's build is not the image's", at("1.36", "2025"), pod(on2019 + img2022), "image-not-for-host"},
 		{"unknown image", at("1.36", "2025"), pod(win + "  containers: [{name: a, image: example.com/x:1}]\n"), ""},
-		{"multi-arch image", at("1.36", "2025"), pod(win + "  containers: [{name: a, image: \"mcr.microsoft.com/oss/kubernetes/pause:3.6\"}]\n"), ""},
+		{"multi-arch image", at("1.36", "2025"), pod(win + "  containers: [{name: a, image: \"mcr.microsoft.com/oss/kubernetes/pause:3.6\"}]\n"),
+			""},
 		{"Hyper-V class", at("1.30", "2022"), pod(win+"  runtimeClassName: h\n"+img2019) + class("h", "runhcs-wcow-hypervisor"), ""},
-		{"Hyper-V class, newer image", at("1.30", "2022"), pod(win+"  runtimeClassName: h\n"+img2025) + class("h", "runhcs-wcow-hypervisor"), "image-newer-than-host"},
-		{"process class", at("1.30", "2022"), pod(win+"  runtimeClassName: h\n"+img2019) + class("h", "runhcs-wcow-process"), "image-not-for-host"},
+		{"Hyper-V class, newer image", at("1.30", "2022"), pod(win+"  runtimeClassName: h\n"+img2025) + class("h", "runhcs-wcow-hypervisor"),
+			"image-newer-than-host"},
+		{"process class", at("1.30", "2022"), pod(win+"  runtimeClassName: h\n"+img2019) + class("h", "runhcs-wcow-process"),
+			"image-not-for-host"},
 		{"class unknown", at("1.30", "2022"), pod(win + "  runtimeClassName: h\n" + img2019), ""},
-		{"class unknown, its name says it", at("1.30", "2022"), pod(win + "  runtimeClassName: runhcs-wcow-process\n" + img2019), "image-not-for-host"},
+		{"class unknown, its name says it", at("1.30", "2022"), pod(win + "  runtimeClassName: runhcs-wcow-process\n" + img2019),
+			"image-not-for-host"},
 		{"class selects the build", at("1.36", "2025"), pod("  runtimeClassName: w\n"+img2019) +
 			class("w", "docker") + "scheduling: {nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.17763}}\n", ""},
 		{"annotation of the experiment", at("1.14", "1809"), strings.Replace(annotated, "ltsc2019", "1803", 1), ""},
@@ -127,12 +132,15 @@ func TestImagesAndSystems(t *testing.T) {
 	for _, c := range []struct{ what, text, both, other string }{
 		{"Windows only", pod(win + list(iis)), "", ""},
 		{"Linux only", pod(list(nginx)), "", ""},
-		{"Linux image in a Windows pod", pod(win + list(nginx)), "", "spec.containers[0].image container=web image=nginx system=Windows other-system=Linux"},
+		{"Linux image in a Windows pod", pod(win + list(nginx)), "",
+			"spec.containers[0].image container=web image=nginx system=Windows other-system=Linux"},
 		{"Windows image in a Linux pod", pod("  os: {name: linux}\n" + list(iis)), "", "spec.containers[0].image container=iis"},
 		{"both in one pod", pod(win + list(iis, nginx)), "spec.containers[1].image container=web image=nginx other-container=iis", ""},
 		{"both, nothing else says", pod(list(nginx, iis)), "spec.containers[0].image container=web image=nginx other-container=iis", ""},
-		{"an image for both systems", pod(win + list(`{name: p, image: "registry.k8s.io/pause:3.9"}`, `{name: x, image: "example.com/x"}`)), "", ""},
-		{"an unknown image beside a Linux one", pod(win + list(nginx, `{name: x, image: "example.com/x"}`)), "", "spec.containers[0].image container=web image=nginx"},
+		{"an image for both systems", pod(win + list(`{name: p, image: "registry.k8s.io/pause:3.9"}`, `{name: x, image: "example.com/x"}`)), "",
+			""},
+		{"an unknown image beside a Linux one", pod(win + list(nginx, `{name: x, image: "example.com/x"}`)), "",
+			"spec.containers[0].image container=web image=nginx"},
 	} {
 		for name, want := range map[string]string{"images-of-both-systems": c.both, "image-of-other-system": c.other} {
 			hits := imageHits(t, name, claims.Target{}, c.text)
@@ -150,7 +158,8 @@ func TestHyperVAnnotationWithContainers(t *testing.T) {
 		`[{name: a, image: one}, {name: b, image: two}]`: 1,
 	} {
 		for value, counts := range map[string]bool{"hyperv": true, "process": false} {
-			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {experimental.windows.kubernetes.io/isolation-type: " + value + "}}\nspec:\n  containers: " + containers + "\n"
+			text := "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {experimental.windows.kubernetes.io/isolation-type: " + value +
+				"}}\nspec:\n  containers: " + containers + "\n"
 			n := want
 			if !counts {
 				n = 0

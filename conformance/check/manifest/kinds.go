@@ -29,7 +29,8 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, appsv1beta1.AddToScheme, appsv1beta2.AddToScheme, extensionsv1beta1.AddToScheme,
-		batchv1.AddToScheme, batchv1beta1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, nodev1beta1.AddToScheme, discoveryv1.AddToScheme, storagev1.AddToScheme,
+		batchv1.AddToScheme, batchv1beta1.AddToScheme, networkingv1.AddToScheme, nodev1.AddToScheme, nodev1beta1.AddToScheme,
+		discoveryv1.AddToScheme, storagev1.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			panic(err) // two packages claim one kind: a fault of this list
@@ -40,7 +41,8 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 
 // kinds are those that rules look at, in their newest version.
 var kinds = []schema.GroupVersionKind{
-	corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("PodTemplate"), corev1.SchemeGroupVersion.WithKind("ReplicationController"),
+	corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("PodTemplate"),
+	corev1.SchemeGroupVersion.WithKind("ReplicationController"),
 	corev1.SchemeGroupVersion.WithKind("Service"), corev1.SchemeGroupVersion.WithKind("Node"),
 	corev1.SchemeGroupVersion.WithKind("PersistentVolume"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
 	appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),

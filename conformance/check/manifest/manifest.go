@@ -96,7 +96,8 @@ func (r *reader) doc(d *source.Doc) bool {
 	}
 	text, err := sigsyaml.YAMLToJSON(d.Text)
 	if err != nil {
-		r.mistakes = append(r.mistakes, strict.Mistake{File: d.File, Line: d.Line, Column: 1, Message: "not a Kubernetes object: " + oneLine(err)})
+		r.mistakes = append(r.mistakes, strict.Mistake{File: d.File, Line: d.Line, Column: 1, Message: "not a Kubernetes object: " +
+			oneLine(err)})
 		return true
 	}
 	r.object(d.File, d.Root, text, 0)
@@ -115,7 +116,8 @@ func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
 		Items []any `json:"items"`
 	}
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &head) // wrong types are reported below
-	if items := source.Child(root, "items"); strings.HasSuffix(head.Kind, "List") && items != nil && items.Kind == yaml.SequenceNode && depth == 0 {
+	if items := source.Child(root, "items"); strings.HasSuffix(head.Kind, "List") && items != nil && items.Kind == yaml.SequenceNode &&
+		depth == 0 {
 		for i, item := range head.Items {
 			if i < len(items.Content) {
 				if part, err := json.Marshal(item); err == nil {

@@ -88,7 +88,8 @@ func unknownField(file string, root *yaml.Node, name string, err error) strict.M
 		return m
 	}
 	if directive.MatchString(parts[2]) {
-		m.Message = fmt.Sprintf("%s: this is a patch (%s) and no whole object; check what comes out: kubectl kustomize DIR | winlab check -", name, parts[2])
+		m.Message = fmt.Sprintf("%s: this is a patch (%s) and no whole object; check what comes out: kubectl kustomize DIR | winlab check -",
+			name, parts[2])
 	} else {
 		m.Message = fmt.Sprintf("%s: the API has no field %s here; the API server drops it or refuses the object", name, parts[2])
 	}
@@ -102,7 +103,8 @@ func unknownField(file string, root *yaml.Node, name string, err error) strict.M
 	return m
 }
 
-var goField = lazyregexp.New(`^json: cannot unmarshal (object|array|string|number|bool)[^ ]*(?: .*)? into Go struct field \w+\.(\S+) of type (\S+)$`)
+var goField = lazyregexp.New(
+	`^json: cannot unmarshal (object|array|string|number|bool)[^ ]*(?: .*)? into Go struct field \w+\.(\S+) of type (\S+)$`)
 
 // kindsOfNode are the nodes that JSON's words mean.
 var kindsOfNode = map[string]yaml.Kind{"object": yaml.MappingNode, "array": yaml.SequenceNode}
@@ -122,7 +124,8 @@ func wrongValue(file string, root *yaml.Node, name string, err error) strict.Mis
 	if parts == nil {
 		return m
 	}
-	want := map[string]string{"string": "a text", "bool": "true or false", "int32": "a number", "int64": "a number", "intstr.IntOrString": "a number or a text"}[strings.TrimPrefix(parts[3], "*")]
+	want := map[string]string{"string": "a text", "bool": "true or false", "int32": "a number", "int64": "a number",
+		"intstr.IntOrString": "a number or a text"}[strings.TrimPrefix(parts[3], "*")]
 	switch {
 	case want != "":
 	case strings.HasPrefix(parts[3], "[]"):
@@ -131,7 +134,8 @@ func wrongValue(file string, root *yaml.Node, name string, err error) strict.Mis
 		want = "a map"
 	}
 	m.Message = fmt.Sprintf("%s: %s is %s, and the API wants %s", name, parts[2],
-		map[string]string{"object": "a map", "array": "a list", "string": "a text", "number": "a number", "bool": "true or false"}[parts[1]], want)
+		map[string]string{"object": "a map", "array": "a list", "string": "a text", "number": "a number", "bool": "true or false"}[parts[1]],
+		want)
 	if n := nodeOfKindAt(root, strings.Split(parts[2], "."), parts[1]); n != nil {
 		m.Line, m.Column = n.Line, n.Column
 	}
@@ -188,7 +192,8 @@ func badQuantity(n *yaml.Node, key string) *yaml.Node {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k, v := n.Content[i].Value, n.Content[i+1]
 			switch {
-			case v.Kind == yaml.ScalarNode && (k == "sizeLimit" || key == "limits" || key == "requests" || key == "capacity" || key == "allocatable" || key == "podFixed"):
+			case v.Kind == yaml.ScalarNode && (k == "sizeLimit" || key == "limits" || key == "requests" || key == "capacity" ||
+				key == "allocatable" || key == "podFixed"):
 				if _, err := resource.ParseQuantity(v.Value); err != nil {
 					return v
 				}

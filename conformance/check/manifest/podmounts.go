@@ -34,7 +34,8 @@ func subpathMounts(p *Pod, at func(string) *yaml.Node, args map[string]string) [
 				continue
 			}
 			where := c.path + ".volumeMounts[" + itoa(i) + "]." + field
-			hits = append(hits, subject.Hit{At: at(where), Field: where, Vars: map[string]string{"container": c.Name, "volume": m.Name, "kind": kind, "path": path}})
+			hits = append(hits, subject.Hit{At: at(where), Field: where,
+				Vars: map[string]string{"container": c.Name, "volume": m.Name, "kind": kind, "path": path}})
 		}
 	}
 	return hits
@@ -99,7 +100,8 @@ func volumesOfKind(c *subject.Context, s *subject.Subject, args map[string]strin
 			where += ".claimName"
 		}
 		if slices.Contains(kinds, kind) {
-			hits = append(hits, subject.Hit{At: nodeAt(s.Root, where), Field: where, Vars: map[string]string{"volume": v.Name, "kind": kind, "by": by}})
+			hits = append(hits, subject.Hit{At: nodeAt(s.Root, where), Field: where,
+				Vars: map[string]string{"volume": v.Name, "kind": kind, "by": by}})
 		}
 	}
 	return hits

@@ -56,7 +56,8 @@ func containersAbove(p *Pod, at func(string) *yaml.Node, args map[string]string)
 }
 
 // podTest adapts a condition that needs the pod alone.
-func podTest(find func(p *Pod, at func(string) *yaml.Node, args map[string]string) []subject.Hit) func(*subject.Context, *subject.Subject, map[string]string) []subject.Hit {
+func podTest(find func(p *Pod, at func(string) *yaml.Node, args map[string]string) []subject.Hit) func(*subject.Context, *subject.Subject,
+	map[string]string) []subject.Hit {
 	return func(_ *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 		p, ok := s.Value.(*Pod)
 		if !ok || p.Spec == nil {
@@ -119,7 +120,8 @@ func annotations(p *Pod, at func(string) *yaml.Node, args map[string]string) []s
 	var hits []subject.Hit
 	for _, name := range names {
 		path := `metadata.annotations["` + name + `"]`
-		hits = append(hits, subject.Hit{At: at(path), Field: path, Vars: map[string]string{"annotation": name, "value": p.Meta.Annotations[name]}})
+		hits = append(hits, subject.Hit{At: at(path), Field: path,
+			Vars: map[string]string{"annotation": name, "value": p.Meta.Annotations[name]}})
 	}
 	return hits
 }

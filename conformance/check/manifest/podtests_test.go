@@ -104,7 +104,8 @@ spec: {capacity: {storage: 1Gi}, csi: {driver: c, volumeHandle: d}, claimRef: {n
 		{"a claim that the files do not have", "volume-of-kind", map[string]string{"kinds": "nfs, persistentVolumeClaim"},
 			windowsPod("  containers: [{name: app, image: a}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: far}}]" + claims), nil},
 		{"a claim of another namespace", "volume-of-kind", map[string]string{"kinds": "csi"},
-			strings.Replace(windowsPod("  containers: [{name: app, image: a}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: more}}]"+claims), "{name: a}", "{name: a, namespace: mine}", 1), nil},
+			strings.Replace(windowsPod("  containers: [{name: app, image: a}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: more}}]"+
+				claims), "{name: a}", "{name: a, namespace: mine}", 1), nil},
 		{"resolv.conf by its path, its part and its host", "mounts-resolv-conf", nil, windowsPod(`
   containers:
   - {name: app, image: a, volumeMounts: [{name: dns, mountPath: /etc/resolv.conf}, {name: dns, mountPath: 'C:\x', subPath: Resolv.conf}, {name: host, mountPath: 'C:\y'}, {name: dns, mountPath: 'C:\resolv.conf.d'}]}
@@ -134,15 +135,19 @@ spec: {capacity: {storage: 1Gi}, csi: {driver: c, volumeHandle: d}, claimRef: {n
 		{"without HostProcess", "asks-for-host-process", nil,
 			windowsPod("  securityContext: {windowsOptions: {hostProcess: false}}\n  containers: [{name: a, image: a}]"), nil},
 		{"an ordinary init container", "host-process-mixed", nil,
-			windowsPod("  initContainers: [{name: i, image: a}]\n  containers: [{name: b, image: a, securityContext: {windowsOptions: {hostProcess: true}}}]"),
+			windowsPod(
+				"  initContainers: [{name: i, image: a}]\n  containers: [{name: b, image: a, securityContext: {windowsOptions: {hostProcess: true}}}]"),
 			[]string{"spec.initContainers[0] container=i"}},
 		{"a container that contradicts its pod", "host-process-mixed", nil,
-			windowsPod("  securityContext: {windowsOptions: {hostProcess: false}}\n  containers: [{name: b, image: a, securityContext: {windowsOptions: {hostProcess: true}}}]"),
+			windowsPod(
+				"  securityContext: {windowsOptions: {hostProcess: false}}\n  containers: [{name: b, image: a, securityContext: {windowsOptions: {hostProcess: true}}}]"),
 			[]string{"spec.containers[0].securityContext.windowsOptions.hostProcess container=b"}},
 		{"all inherit", "host-process-mixed", nil,
-			windowsPod("  securityContext: {windowsOptions: {hostProcess: true}}\n  initContainers: [{name: i, image: a}]\n  containers: [{name: b, image: a}]"), nil},
+			windowsPod(
+				"  securityContext: {windowsOptions: {hostProcess: true}}\n  initContainers: [{name: i, image: a}]\n  containers: [{name: b, image: a}]"), nil},
 		{"a user for one of two", "host-process-without-user", nil,
-			windowsPod("  securityContext: {windowsOptions: {hostProcess: true}}\n  containers: [{name: a, image: a, securityContext: {windowsOptions: {runAsUserName: x}}}, {name: b, image: a}]"),
+			windowsPod(
+				"  securityContext: {windowsOptions: {hostProcess: true}}\n  containers: [{name: a, image: a, securityContext: {windowsOptions: {runAsUserName: x}}}, {name: b, image: a}]"),
 			[]string{"spec.containers[1] container=b"}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -41,19 +41,22 @@ func nonRootAdministrators(p *Pod, at func(string) *yaml.Node, args map[string]s
 	var hits []subject.Hit
 	for _, c := range p.placedContainers() {
 		nonRoot := c.SecurityContext != nil && c.SecurityContext.RunAsNonRoot != nil && *c.SecurityContext.RunAsNonRoot
-		if (c.SecurityContext == nil || c.SecurityContext.RunAsNonRoot == nil) && p.Spec.SecurityContext != nil && p.Spec.SecurityContext.RunAsNonRoot != nil {
+		if (c.SecurityContext == nil || c.SecurityContext.RunAsNonRoot == nil) && p.Spec.SecurityContext != nil &&
+			p.Spec.SecurityContext.RunAsNonRoot != nil {
 			nonRoot = *p.Spec.SecurityContext.RunAsNonRoot
 		}
 		user, where := p.user(&c)
 		if !nonRoot || user == nil || args["user"] == "image" {
 			if image := ImageOf(c.Image); nonRoot && user == nil && args["user"] == "image" && image.user == root {
 				where = c.path + ".image"
-				hits = append(hits, subject.Hit{At: at(where), Field: where, Vars: map[string]string{"container": c.Name, "user": image.user, "image": c.Image}})
+				hits = append(hits, subject.Hit{At: at(where), Field: where,
+					Vars: map[string]string{"container": c.Name, "user": image.user, "image": c.Image}})
 			}
 			continue
 		}
 		if *user == root || args["case"] != "exact" && strings.EqualFold(*user, root) {
-			hits = append(hits, subject.Hit{At: at(where), Field: where, Vars: map[string]string{"container": c.Name, "user": *user, "image": c.Image}})
+			hits = append(hits, subject.Hit{At: at(where), Field: where,
+				Vars: map[string]string{"container": c.Name, "user": *user, "image": c.Image}})
 		}
 	}
 	return hits

@@ -40,7 +40,8 @@ func requestsBelowLimits(_ *subject.Context, s *subject.Subject, args map[string
 		if _, has := c.Resources.Requests[name]; !has || limit.IsZero() || request.Cmp(limit) >= 0 {
 			return "", nil
 		}
-		return fmt.Sprintf("resources.requests[%q]", name), map[string]string{"resource": string(name), "request": request.String(), "limit": limit.String()}
+		return fmt.Sprintf("resources.requests[%q]", name), map[string]string{"resource": string(name), "request": request.String(),
+			"limit": limit.String()}
 	})
 }
 

@@ -51,7 +51,8 @@ var schedulingTests = []subject.Test{{
 				continue
 			case !exists && t.Value != "windows" && args["of"] != "effect":
 				because = "the taint's value is windows, in lower case"
-			case (exists || t.Value == "windows") && args["of"] != "value" && t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule && !tolerated(list):
+			case (exists || t.Value == "windows") && args["of"] != "value" && t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule &&
+				!tolerated(list):
 				because = "the taint's effect is NoSchedule, and this one is for " + string(t.Effect)
 			default:
 				continue
@@ -154,7 +155,8 @@ var schedulingTests = []subject.Test{{
 		for _, key := range slices.Sorted(maps.Keys(p.class.Scheduling.NodeSelector)) {
 			want := p.class.Scheduling.NodeSelector[key]
 			if own, ok := p.Spec.NodeSelector[key]; ok && own != want {
-				hits = append(hits, hit(s, `spec.nodeSelector["`+key+`"]`, map[string]string{"label": key, "value": own, "class": p.class.Name, "wants": want}))
+				hits = append(hits, hit(s, `spec.nodeSelector["`+key+`"]`,
+					map[string]string{"label": key, "value": own, "class": p.class.Name, "wants": want}))
 			}
 		}
 		return hits

@@ -105,7 +105,8 @@ func osToleration(list []corev1.Toleration) int {
 func tolerated(list []corev1.Toleration) bool {
 	return slices.ContainsFunc(list, func(t corev1.Toleration) bool {
 		exists := t.Operator == corev1.TolerationOpExists
-		return (t.Key == "os" || t.Key == "" && exists) && (exists || t.Value == "windows") && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
+		return (t.Key == "os" || t.Key == "" && exists) && (exists || t.Value == "windows") &&
+			(t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule)
 	})
 }
 
@@ -172,7 +173,8 @@ func buildsOf(s *subject.Subject) []labelled {
 			for j, e := range term.MatchExpressions {
 				if e.Key == buildLabel && e.Operator == corev1.NodeSelectorOpIn {
 					for k, value := range e.Values {
-						found = append(found, labelled{base + strconv.Itoa(i) + "].matchExpressions[" + strconv.Itoa(j) + "].values[" + strconv.Itoa(k) + "]", value})
+						found = append(found, labelled{base + strconv.Itoa(i) + "].matchExpressions[" + strconv.Itoa(j) + "].values[" + strconv.Itoa(k) + "]",
+							value})
 					}
 				}
 			}

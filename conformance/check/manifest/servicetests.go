@@ -47,7 +47,8 @@ var serviceTests = []subject.Test{{
 	Find: func(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 		v := s.Value.(*corev1.Service)
 		cfg := v.Spec.SessionAffinityConfig
-		if !served(v) || v.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || cfg == nil || cfg.ClientIP == nil || cfg.ClientIP.TimeoutSeconds == nil ||
+		if !served(v) || v.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || cfg == nil || cfg.ClientIP == nil ||
+			cfg.ClientIP.TimeoutSeconds == nil ||
 			*cfg.ClientIP.TimeoutSeconds == corev1.DefaultClientIPServiceAffinitySeconds || linuxOnly(c, s) {
 			return nil
 		}
@@ -85,7 +86,8 @@ var serviceTests = []subject.Test{{
 				continue
 			}
 			if numbers := numbersOf(behind, p.TargetPort.StrVal); len(numbers) > 1 {
-				hits = append(hits, hit(s, "spec.ports["+strconv.Itoa(i)+"].targetPort", map[string]string{"value": p.TargetPort.StrVal, "numbers": strings.Join(numbers, " and ")}))
+				hits = append(hits, hit(s, "spec.ports["+strconv.Itoa(i)+"].targetPort",
+					map[string]string{"value": p.TargetPort.StrVal, "numbers": strings.Join(numbers, " and ")}))
 			}
 		}
 		return unlessLinuxOnly(c, s, hits)
@@ -106,7 +108,8 @@ var serviceTests = []subject.Test{{
 // served reports whether kube-proxy handles a Service: it skips those without
 // an address of their own (kubernetes: pkg/proxy/util/utils.go, ShouldSkipService).
 func served(v *corev1.Service) bool {
-	return v.Spec.Type != corev1.ServiceTypeExternalName && v.Spec.ClusterIP != corev1.ClusterIPNone && !slices.Contains(v.Spec.ClusterIPs, corev1.ClusterIPNone)
+	return v.Spec.Type != corev1.ServiceTypeExternalName && v.Spec.ClusterIP != corev1.ClusterIPNone &&
+		!slices.Contains(v.Spec.ClusterIPs, corev1.ClusterIPNone)
 }
 
 // linuxOnly reports whether a Service concerns no Windows node: all pods

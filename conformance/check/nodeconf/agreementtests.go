@@ -58,7 +58,8 @@ func subnetOutside(_ *subject.Context, s *subject.Subject, _ map[string]string) 
 	if len(subnet) != 1 || len(network) == 0 || covered(network, subnet[0].Masked()) {
 		return nil
 	}
-	return []subject.Hit{{At: n, Field: "FLANNEL_SUBNET", Vars: map[string]string{"value": text(n), "network": text(nodeAt(s, "FLANNEL_NETWORK"))}}}
+	return []subject.Hit{{At: n, Field: "FLANNEL_SUBNET", Vars: map[string]string{"value": text(n),
+		"network": text(nodeAt(s, "FLANNEL_NETWORK"))}}}
 }
 
 func notAPrefix(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
@@ -85,7 +86,8 @@ func clusterRangeDiffers(c *subject.Context, s *subject.Subject, _ map[string]st
 			if f.in == s || f.in.On == "cni" || f.prefix.Addr().Is4() != mine.prefix.Addr().Is4() || f.prefix.Overlaps(mine.prefix) {
 				continue
 			}
-			return []subject.Hit{{At: mine.at, Vars: map[string]string{"value": rangeText(mine.prefix), "other": rangeText(f.prefix), "from": f.from}}}
+			return []subject.Hit{{At: mine.at, Vars: map[string]string{"value": rangeText(mine.prefix), "other": rangeText(f.prefix),
+				"from": f.from}}}
 		}
 	}
 	return nil
@@ -201,7 +203,8 @@ func defaultDiffers(c *subject.Context, s *subject.Subject, _ map[string]string)
 		i := slices.IndexFunc(d.known, func(f fact) bool { return f.prefix.Addr().Is4() && !f.prefix.Overlaps(value) })
 		if i >= 0 {
 			f := d.known[i]
-			hits = append(hits, subject.Hit{Field: d.parameter, Vars: map[string]string{"parameter": d.parameter, "default": d.value, "other": rangeText(f.prefix), "from": f.from}})
+			hits = append(hits, subject.Hit{Field: d.parameter, Vars: map[string]string{"parameter": d.parameter, "default": d.value,
+				"other": rangeText(f.prefix), "from": f.from}})
 		}
 	}
 	return hits

@@ -42,7 +42,8 @@ func TestAntreaAgent(t *testing.T) {
 		t.Errorf("%v %v", ok, mistakes)
 	}
 	for name, want := range map[string]string{"antrea-windows-config": "[7:5 " + ipsec + "]", "antrea-config": "[]"} {
-		file := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata:\n  antrea-agent.conf: |\n    ovsBridge: b\n    enableIPSecTunnel: true\n"
+		file := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name +
+			"}\ndata:\n  antrea-agent.conf: |\n    ovsBridge: b\n    enableIPSecTunnel: true\n"
 		var doc yaml.Node
 		if err := yaml.Unmarshal([]byte(file), &doc); err != nil {
 			t.Fatal(err)

@@ -55,7 +55,8 @@ func (r *script) call(st statement, depth int) {
 }
 
 // callers are words that may come before a program.
-var callers = map[string]bool{"invoke-expression": true, "iex": true, "cmd": true, "cmd.exe": true, "powershell": true, "powershell.exe": true, "commandline": true, "exec": true, "call": true, "ps": true}
+var callers = map[string]bool{"invoke-expression": true, "iex": true, "cmd": true, "cmd.exe": true, "powershell": true,
+	"powershell.exe": true, "commandline": true, "exec": true, "call": true, "ps": true}
 
 // split takes a quoted text apart as a program's own parser does.
 func (r *script) split(w word) []word {

@@ -42,7 +42,8 @@ func (p Problem) Message() string { return p.message }
 // pluginNetworks are the plugins that exist for Windows, with the HNS network
 // that they use where they use one only.
 var pluginNetworks = map[string]string{
-	string(cni.PluginWinBridge): "l2bridge", string(cni.PluginWinOverlay): "overlay", string(cni.PluginNAT): "nat", string(cni.PluginFlannel): "", string(cni.PluginAzure): "",
+	string(cni.PluginWinBridge): "l2bridge", string(cni.PluginWinOverlay): "overlay", string(cni.PluginNAT): "nat",
+	string(cni.PluginFlannel): "", string(cni.PluginAzure): "",
 	string(cni.PluginSDNBridge): "l2bridge", "wincni": "l2bridge", "sdnoverlay": "overlay", "ovn-k8s-cni-overlay": "transparent",
 	string(cni.PluginCalico): "", "antrea": "", string(cni.PluginVPCBridge): "l2bridge", "vpc-shared-eni": "l2bridge", "azure-vnet-ipam": "",
 }

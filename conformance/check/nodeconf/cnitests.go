@@ -204,7 +204,8 @@ func inside(all []*subject.Subject, s *subject.Subject) []netip.Prefix {
 
 // local are the addresses that no provider routes (RFC 1918, 6598, 3927, 4193,
 // 4291); 168.63.129.16 is Azure's platform address.
-var local = prefixes("10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,169.254.0.0/16,127.0.0.0/8,168.63.129.16/32,fc00::/7,fe80::/10,::1/128")
+var local = prefixes(
+	"10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,169.254.0.0/16,127.0.0.0/8,168.63.129.16/32,fc00::/7,fe80::/10,::1/128")
 
 func outside(p netip.Prefix, inside []netip.Prefix) bool {
 	return !covered(local, p) && !covered(inside, p) && !slices.ContainsFunc(inside, func(i netip.Prefix) bool { return p.Overlaps(i) })
@@ -245,5 +246,6 @@ func dnsInPods(c *subject.Context, s *subject.Subject, _ map[string]string) []su
 }
 
 func dnsHit(f fact, what string, other fact) subject.Hit {
-	return subject.Hit{At: f.at, Vars: map[string]string{"value": f.prefix.Addr().String(), "range": what + " " + rangeText(other.prefix), "from": other.from}}
+	return subject.Hit{At: f.at, Vars: map[string]string{"value": f.prefix.Addr().String(), "range": what + " " + rangeText(other.prefix),
+		"from": other.from}}
 }

@@ -45,7 +45,8 @@ func subnetEnv(s *input) *subject.Subject {
 			s.mistake(begin, fmt.Sprintf("%q is not a line of the form KEY=VALUE", clip(trimmed)))
 			continue
 		case key != strings.TrimSpace(key) || value != strings.TrimSpace(value):
-			s.mistake(begin, fmt.Sprintf("spaces around %s or its value; flannel's plugin takes them for a part of it", clip(strings.TrimSpace(key))))
+			s.mistake(begin, fmt.Sprintf("spaces around %s or its value; flannel's plugin takes them for a part of it",
+				clip(strings.TrimSpace(key))))
 		}
 		key = strings.TrimSpace(key)
 		if source.Child(root, key) != nil {

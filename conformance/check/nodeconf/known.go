@@ -80,7 +80,8 @@ func clusterRanges(all []*subject.Subject) []fact {
 // serviceRanges are what the files say about the addresses of Services: a
 // range, or the address of the cluster DNS, which is one of them.
 func serviceRanges(all []*subject.Subject) []fact {
-	out := facts(all, []string{"service-manager", "-ServiceCIDR"}, []string{"kubelet", "--cluster-dns"}, []string{"service-manager", "-KubeDnsServiceIP"})
+	out := facts(all, []string{"service-manager", "-ServiceCIDR"}, []string{"kubelet", "--cluster-dns"},
+		[]string{"service-manager", "-KubeDnsServiceIP"})
 	for _, s := range all {
 		var list *yaml.Node
 		from := s.On + " "
@@ -110,7 +111,8 @@ func serviceRanges(all []*subject.Subject) []fact {
 
 // managementAddresses are what the files say about the node's own address.
 func managementAddresses(all []*subject.Subject) []fact {
-	return facts(all, []string{"flanneld", "--iface"}, []string{"flanneld", "--public-ip"}, []string{"kubelet", "--node-ip"}, []string{"service-manager", "-ManagementIP"})
+	return facts(all, []string{"flanneld", "--iface"}, []string{"flanneld", "--public-ip"}, []string{"kubelet", "--node-ip"},
+		[]string{"service-manager", "-ManagementIP"})
 }
 
 // covered reports whether one of the prefixes holds all of p.
@@ -184,7 +186,8 @@ func (c *commandLine) network(root *yaml.Node) string {
 	name := text(source.Child(root, "--network-name")) + " " + text(source.Child(root, "$KUBE_NETWORK"))
 	gates := gateValues(text(source.Child(root, "--feature-gates")))
 	switch {
-	case source.Child(root, "--source-vip") != nil, gates["WinOverlay"], strings.Contains(strings.ToLower(name), "vxlan"), strings.Contains(name, "flannel."):
+	case source.Child(root, "--source-vip") != nil, gates["WinOverlay"], strings.Contains(strings.ToLower(name), "vxlan"),
+		strings.Contains(name, "flannel."):
 		return "overlay"
 	case strings.TrimSpace(name) == "cbr0":
 		return "l2bridge"

@@ -35,7 +35,9 @@ func Read(file string, data []byte) (subjects []*subject.Subject, recognised boo
 		case ".yaml", ".yml", ".json", "":
 			return nil, false, nil
 		}
-		return nil, true, strict.Mistakes{{File: file, Message: fmt.Sprintf("the file has %d bytes; configurations of a node have at most %d", len(data), maxSize)}}
+		return nil, true,
+			strict.Mistakes{{File: file, Message: fmt.Sprintf("the file has %d bytes; configurations of a node have at most %d", len(data),
+				maxSize)}}
 	}
 	text, mark := utf.Decode(data)
 	if binaryText(text) {
@@ -48,7 +50,8 @@ func Read(file string, data []byte) (subjects []*subject.Subject, recognised boo
 	}
 	if mark != utf.None && len(subjects) > 0 && refusesMark(subjects[0].On) {
 		s.mistakes = append(s.mistakes, strict.Mistake{File: file, Line: 1, Column: 1,
-			Message: fmt.Sprintf("the file is written with %s, which %s cannot read; save it as UTF-8 without a byte order mark (Windows PowerShell's Out-File and Set-Content -Encoding utf8 write one)", mark, readerOf(subjects[0].On))})
+			Message: fmt.Sprintf(
+				"the file is written with %s, which %s cannot read; save it as UTF-8 without a byte order mark (Windows PowerShell's Out-File and Set-Content -Encoding utf8 write one)", mark, readerOf(subjects[0].On))})
 	}
 	_ = s.mistakes.AsError() // sorts
 	return subjects, true, s.mistakes
@@ -146,9 +149,11 @@ func jsonKind(root *yaml.Node) string {
 		return "" // a result of a plugin, such as SourceVip.json
 	case has(cniTree, "cniVersion") && !has(cniTree, "type") && !has(cniTree, "plugins"):
 		return "" // a request to an IPAM plugin, such as SourceVipRequest.json
-	case has(cniTree, "cniVersion"), has(cniTree, "plugins") && has(cniTree, "name"), has(cniTree, "type") && has(cniTree, "name") && (has(cniTree, "ipam") || has(cniTree, "delegate") || has(cniTree, "policies")):
+	case has(cniTree, "cniVersion"), has(cniTree, "plugins") && has(cniTree, "name"), has(cniTree, "type") && has(cniTree, "name") &&
+		(has(cniTree, "ipam") || has(cniTree, "delegate") || has(cniTree, "policies")):
 		return "cni"
-	case has(flannel, "Backend") && slices.ContainsFunc([]string{"Network", "SubnetLen", "IPv6Network", "EnableIPv4", "EnableIPv6"}, func(key string) bool { return has(flannel, key) }):
+	case has(flannel, "Backend") && slices.ContainsFunc([]string{"Network", "SubnetLen", "IPv6Network", "EnableIPv4", "EnableIPv6"},
+		func(key string) bool { return has(flannel, key) }):
 		return "net-conf"
 	}
 	return ""

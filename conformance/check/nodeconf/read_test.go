@@ -27,19 +27,29 @@ func TestMistakesOfFiles(t *testing.T) {
 		says       []string
 	}{
 		{"tabs and CRLF are fine", "net-conf.json", []byte(netConf), "net-conf", nil},
-		{"UTF-16 as Out-File writes it", "net-conf.json", utf16le(netConf), "net-conf", []string{"net-conf.json:1:1: the file is written with UTF-16, which flanneld's JSON parser cannot read"}},
+		{"UTF-16 as Out-File writes it", "net-conf.json", utf16le(netConf), "net-conf",
+			[]string{"net-conf.json:1:1: the file is written with UTF-16, which flanneld's JSON parser cannot read"}},
 		{"a byte order mark in JSON", "net-conf.json", []byte("\ufeff" + netConf), "net-conf", []string{"a byte order mark"}},
 		{"a byte order mark in PowerShell", "a.ps1", []byte("\ufeffkube-proxy.exe --v=4"), "kube-proxy", nil},
-		{"a byte order mark in subnet.env", "subnet.env", []byte("\ufeffFLANNEL_NETWORK=10.244.0.0/16"), "subnet-env", []string{"flannel's plugin cannot read"}},
-		{"comments", "cni.conf", []byte("{\n\"cniVersion\": \"0.2.0\", // why\n\"name\": \"a\", \"type\": \"nat\"}"), "cni", []string{"cni.conf:2:24: JSON has no comments"}},
-		{"a path with single backslashes", "cni.conf", []byte(`{"cniVersion": "0.2.0", "name": "a", "type": "nat", "dataDir": "C:\k\cni"}`), "cni", []string{`\k is not an escape`}},
-		{"a key twice", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\",\n\"name\": \"a\", \"type\": \"nat\",\n \"name\": \"b\"}"), "cni", []string{`cni.conf:3:2: "name" is here twice; the first is on line 2`}},
-		{"an object without end", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\", \"name\": \"a\""), "", []string{"cni.conf:1:36: not JSON: what begins on line 1 has no end }"}},
-		{"a comma missing", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\"\n\"name\": \"a\"}"), "", []string{"cni.conf:2:1: not JSON: a comma or } should be here"}},
-		{"a word without quotes", "net-conf.json", []byte(`{"Network": 10.244.0.0/16, "Backend": {}}`), "", []string{`net-conf.json:1:13: not JSON: "10.244.0.0/16" is not a value`}},
+		{"a byte order mark in subnet.env", "subnet.env", []byte("\ufeffFLANNEL_NETWORK=10.244.0.0/16"), "subnet-env",
+			[]string{"flannel's plugin cannot read"}},
+		{"comments", "cni.conf", []byte("{\n\"cniVersion\": \"0.2.0\", // why\n\"name\": \"a\", \"type\": \"nat\"}"), "cni",
+			[]string{"cni.conf:2:24: JSON has no comments"}},
+		{"a path with single backslashes", "cni.conf", []byte(`{"cniVersion": "0.2.0", "name": "a", "type": "nat", "dataDir": "C:\k\cni"}`),
+			"cni", []string{`\k is not an escape`}},
+		{"a key twice", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\",\n\"name\": \"a\", \"type\": \"nat\",\n \"name\": \"b\"}"), "cni",
+			[]string{`cni.conf:3:2: "name" is here twice; the first is on line 2`}},
+		{"an object without end", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\", \"name\": \"a\""), "",
+			[]string{"cni.conf:1:36: not JSON: what begins on line 1 has no end }"}},
+		{"a comma missing", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\"\n\"name\": \"a\"}"), "",
+			[]string{"cni.conf:2:1: not JSON: a comma or } should be here"}},
+		{"a word without quotes", "net-conf.json", []byte(`{"Network": 10.244.0.0/16, "Backend": {}}`), "",
+			[]string{`net-conf.json:1:13: not JSON: "10.244.0.0/16" is not a value`}},
 		{"an empty file", "cni.conflist", nil, "", []string{"the file is empty"}},
-		{"not a line of the form", "subnet.env", []byte("FLANNEL_NETWORK=10.244.0.0/16\nhello"), "subnet-env", []string{`subnet.env:2:1: "hello" is not a line of the form KEY=VALUE`}},
-		{"a key of subnet.env twice", "subnet.env", []byte("FLANNEL_MTU=1500\nFLANNEL_MTU=1450"), "subnet-env", []string{"subnet.env:2:1: FLANNEL_MTU is here twice"}},
+		{"not a line of the form", "subnet.env", []byte("FLANNEL_NETWORK=10.244.0.0/16\nhello"), "subnet-env",
+			[]string{`subnet.env:2:1: "hello" is not a line of the form KEY=VALUE`}},
+		{"a key of subnet.env twice", "subnet.env", []byte("FLANNEL_MTU=1500\nFLANNEL_MTU=1450"), "subnet-env",
+			[]string{"subnet.env:2:1: FLANNEL_MTU is here twice"}},
 		{"nested without end", "cni.conf", []byte(`{"cniVersion": ` + strings.Repeat("[", 100)), "", []string{"nested more than 64 levels deep"}},
 	}
 	for _, c := range cases {
@@ -76,7 +86,8 @@ func TestNotOurs(t *testing.T) {
 		{"what an IPAM plugin is asked", "sourceVipRequest.json", `{"cniVersion": "0.2.0", "name": "vxlan0", "ipam": {"type": "host-local"}}`},
 		{"a configuration of something else", "nginx.conf", "server { listen 80; }"},
 		{"a kubeconfig", "config", "apiVersion: v1\nkind: Config\n"},
-		{"a component's configuration among manifests", "all.yaml", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n---\napiVersion: v1\nkind: Pod\n"},
+		{"a component's configuration among manifests", "all.yaml",
+			"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n---\napiVersion: v1\nkind: Pod\n"},
 		{"a binary", "kubelet.exe.txt", "MZ\x00\x00"},
 	} {
 		if subjects, ok, mistakes := Read(c.file, []byte(c.text)); ok || subjects != nil || mistakes != nil {
@@ -94,28 +105,41 @@ func TestCommandLines(t *testing.T) {
 	}{
 		{"direct", "a.cmd", `C:\k\kube-proxy.exe --hostname-override=win1 --v 4 --enable-dsr --profiling`, "kube-proxy",
 			map[string]string{"--hostname-override": "win1", "--v": "4", "--enable-dsr": "true", "--profiling": "true"}, false},
-		{"continued with backticks", "a.ps1", "& C:\\k\\kubelet.exe --v=4 `\n  --node-ip=$(Get-MgmtIpAddress -Name \"a b\") `\r\n  --resolv-conf=\"\"", "kubelet",
+		{"continued with backticks", "a.ps1",
+			"& C:\\k\\kubelet.exe --v=4 `\n  --node-ip=$(Get-MgmtIpAddress -Name \"a b\") `\r\n  --resolv-conf=\"\"", "kubelet",
 			map[string]string{"--v": "4", "--node-ip": `$(Get-MgmtIpAddress -Name "a b")`, "--resolv-conf": ""}, false},
-		{"continued with carets", "a.bat", "kube-proxy.exe --v=4 ^\r\n  --proxy-mode=kernelspace", "kube-proxy", map[string]string{"--proxy-mode": "kernelspace"}, false},
+		{"continued with carets", "a.bat", "kube-proxy.exe --v=4 ^\r\n  --proxy-mode=kernelspace", "kube-proxy",
+			map[string]string{"--proxy-mode": "kernelspace"}, false},
 		{"an array", "a.ps1", "$o = @(\n '--v=4'\n \"--hostname-override=$(hostname)\" # the name\n)\nkube-proxy.exe $o", "kube-proxy",
 			map[string]string{"--v": "4", "--hostname-override": "$(hostname)"}, false},
 		{"an array that comes from elsewhere", "a.ps1", "kube-proxy.exe --v=4 $more", "kube-proxy", map[string]string{"--v": "4"}, true},
-		{"an array that a condition extends", "a.ps1", "$o = @('--v=4')\nif ($dsr)\n{\n  $o += '--enable-dsr'\n}\nkube-proxy.exe $o", "kube-proxy",
+		{"an array that a condition extends", "a.ps1", "$o = @('--v=4')\nif ($dsr)\n{\n  $o += '--enable-dsr'\n}\nkube-proxy.exe $o",
+			"kube-proxy",
 			map[string]string{"--v": "4", "--enable-dsr": ""}, true},
-		{"the value of a flag is a variable", "a.ps1", "flanneld.exe --iface $ip --ip-masq=1", "flanneld", map[string]string{"--iface": "$ip"}, false},
-		{"a variable with one value", "a.ps1", "$name = 'win7'\nkube-proxy.exe --hostname-override=$Name", "kube-proxy", map[string]string{"--hostname-override": "win7"}, false},
-		{"Start-Process", "a.ps1", `Start-Process -FilePath c:\k\kubelet.exe -PassThru -ArgumentList "--v=4","--resolv-conf=a" -NoNewWindow`, "kubelet",
+		{"the value of a flag is a variable", "a.ps1", "flanneld.exe --iface $ip --ip-masq=1", "flanneld", map[string]string{"--iface": "$ip"},
+			false},
+		{"a variable with one value", "a.ps1", "$name = 'win7'\nkube-proxy.exe --hostname-override=$Name", "kube-proxy",
+			map[string]string{"--hostname-override": "win7"}, false},
+		{"Start-Process", "a.ps1", `Start-Process -FilePath c:\k\kubelet.exe -PassThru -ArgumentList "--v=4","--resolv-conf=a" -NoNewWindow`,
+			"kubelet",
 			map[string]string{"--v": "4", "--resolv-conf": "a"}, false},
-		{"Invoke-Expression", "a.ps1", `Invoke-Expression "c:\k\kubelet.exe --v=4 --node-ip=1.2.3.4"`, "kubelet", map[string]string{"--node-ip": "1.2.3.4"}, false},
+		{"Invoke-Expression", "a.ps1", `Invoke-Expression "c:\k\kubelet.exe --v=4 --node-ip=1.2.3.4"`, "kubelet",
+			map[string]string{"--node-ip": "1.2.3.4"}, false},
 		{"a path with spaces", "a.cmd", `"C:\Program Files\k\kube-proxy.exe" --v=4`, "kube-proxy", map[string]string{"--v": "4"}, false},
-		{"a placeholder with a space", "a.txt", `kube-proxy.exe --log-dir=<log directory> --v=4`, "kube-proxy", map[string]string{"--log-dir": "<log directory>", "--v": "4"}, false},
+		{"a placeholder with a space", "a.txt", `kube-proxy.exe --log-dir=<log directory> --v=4`, "kube-proxy",
+			map[string]string{"--log-dir": "<log directory>", "--v": "4"}, false},
 		{"two flags glued", "a.ps1", `kube-proxy.exe --hostname-override=$(hostname)--kubeconfig=c:\k\config`, "kube-proxy",
 			map[string]string{"--hostname-override": "$(hostname)", "--kubeconfig": `c:\k\config`}, false},
-		{"gates in quotes", "a.ps1", `kube-proxy.exe --feature-gates="WinOverlay=true,WinDSR=true" --v=4`, "kube-proxy", map[string]string{"--feature-gates": "WinOverlay=true,WinDSR=true"}, false},
-		{"New-Service", "a.ps1", `New-Service -Name kubelet -BinaryPathName "C:\k\kubelet.exe --windows-service --v=4" -DependsOn containerd`, "kubelet", map[string]string{"--windows-service": "true"}, false},
-		{"variables of the environment", "a.cmd", "set KUBE_NETWORK=cbr0\r\nkube-proxy.exe --v=4", "kube-proxy", map[string]string{"$KUBE_NETWORK": "cbr0"}, false},
-		{"variables in PowerShell", "a.ps1", "$env:NODE_NAME = \"win1\"\nflanneld.exe --iface=1.2.3.4", "flanneld", map[string]string{"$NODE_NAME": "win1"}, false},
-		{"nssm with a name in a variable", "a.ps1", "$svc = 'kp'\n.\\nssm.exe install $svc C:\\k\\kube-proxy.exe --v=2", "kube-proxy", map[string]string{"--v": "2"}, false},
+		{"gates in quotes", "a.ps1", `kube-proxy.exe --feature-gates="WinOverlay=true,WinDSR=true" --v=4`, "kube-proxy",
+			map[string]string{"--feature-gates": "WinOverlay=true,WinDSR=true"}, false},
+		{"New-Service", "a.ps1", `New-Service -Name kubelet -BinaryPathName "C:\k\kubelet.exe --windows-service --v=4" -DependsOn containerd`,
+			"kubelet", map[string]string{"--windows-service": "true"}, false},
+		{"variables of the environment", "a.cmd", "set KUBE_NETWORK=cbr0\r\nkube-proxy.exe --v=4", "kube-proxy",
+			map[string]string{"$KUBE_NETWORK": "cbr0"}, false},
+		{"variables in PowerShell", "a.ps1", "$env:NODE_NAME = \"win1\"\nflanneld.exe --iface=1.2.3.4", "flanneld",
+			map[string]string{"$NODE_NAME": "win1"}, false},
+		{"nssm with a name in a variable", "a.ps1", "$svc = 'kp'\n.\\nssm.exe install $svc C:\\k\\kube-proxy.exe --v=2", "kube-proxy",
+			map[string]string{"--v": "2"}, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -170,16 +194,18 @@ func TestNoCommandLine(t *testing.T) {
 func TestLargeFiles(t *testing.T) {
 	most := func(s string) string { return strings.Repeat(s, maxSize/len(s)) }
 	for name, c := range map[string]struct{ file, text string }{
-		"one line of JSON":            {"a.conf", `{"cniVersion":"0.2.0","name":"a","type":"win-bridge","policies":[` + strings.TrimSuffix(strings.Repeat(`{"name":"x"},`, maxSize/20), ",") + "]}"},
+		"one line of JSON": {"a.conf", `{"cniVersion":"0.2.0","name":"a","type":"win-bridge","policies":[` +
+			strings.TrimSuffix(strings.Repeat(`{"name":"x"},`, maxSize/20), ",") + "]}"},
 		"keys that no plugin reads":   {"a.conf", `{"cniVersion":"0.2.0","type":"nat"` + strings.Repeat(`,"x":0`, maxSize/10) + "}"},
 		"parentheses without end":     {"a.ps1", most("$(")},
 		"here-strings without end":    {"a.ps1", most("@\"\n")},
 		"apostrophes":                 {"a.txt", most("' ")},
 		"braces":                      {"a.ps1", most("if {")},
 		"many commands and variables": {"a.cmd", most("kubelet.exe --v=1\r\nset A=B\r\n")},
-		"lists of lists":              {"a.ps1", "$a = @()\n$b = @(" + strings.Repeat("$a ", 4000) + ")\n$c = @(" + strings.Repeat("$b ", 4000) + ")\n$d = @(" + strings.Repeat("$c ", 4000) + ")\nkubelet.exe --v=1 $d\n"},
-		"a text in quotes":            {"a.ps1", `iex "kubelet.exe ` + strings.Repeat("--a`\"b`\" ", maxSize/20) + `"`},
-		"lines of subnet.env":         {"subnet.env", most("FLANNEL_MTU=1\n")},
+		"lists of lists": {"a.ps1", "$a = @()\n$b = @(" + strings.Repeat("$a ", 4000) + ")\n$c = @(" + strings.Repeat("$b ", 4000) +
+			")\n$d = @(" + strings.Repeat("$c ", 4000) + ")\nkubelet.exe --v=1 $d\n"},
+		"a text in quotes":    {"a.ps1", `iex "kubelet.exe ` + strings.Repeat("--a`\"b`\" ", maxSize/20) + `"`},
+		"lines of subnet.env": {"subnet.env", most("FLANNEL_MTU=1\n")},
 	} {
 		if _, ok, mistakes := Read(c.file, []byte(c.text)); !ok {
 			t.Errorf("%s: not recognised, %d mistakes", name, len(mistakes))
@@ -192,9 +218,12 @@ func TestLargeFiles(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
-		netConf, "\ufeff" + netConf, string(utf16le(netConf)), "FLANNEL_NETWORK=1\n", "kube-proxy.exe --a=$(b --c --kubeconfig=d `\n @(\"x\", 'y') @\"\n{\"cniVersion\":\"\",\"type\":\"nat\"}\n\"@",
-		"sc.exe create kubelet binPath= \"C:\\k\\kubelet.exe --x=\\\"a b\\\"\"", "nssm install kubelet kubelet.exe\nnssm set kubelet AppParameters --a=b--v=4",
-		"if ($a -eq \"overlay\")\n{\n$o += @('--v')\n}\nelse {kubelet.exe $o}", "apiVersion: kubelet.config.k8s.io/v1\nkind: KubeletConfiguration\n",
+		netConf, "\ufeff" + netConf, string(utf16le(netConf)), "FLANNEL_NETWORK=1\n",
+		"kube-proxy.exe --a=$(b --c --kubeconfig=d `\n @(\"x\", 'y') @\"\n{\"cniVersion\":\"\",\"type\":\"nat\"}\n\"@",
+		"sc.exe create kubelet binPath= \"C:\\k\\kubelet.exe --x=\\\"a b\\\"\"",
+		"nssm install kubelet kubelet.exe\nnssm set kubelet AppParameters --a=b--v=4",
+		"if ($a -eq \"overlay\")\n{\n$o += @('--v')\n}\nelse {kubelet.exe $o}",
+		"apiVersion: kubelet.config.k8s.io/v1\nkind: KubeletConfiguration\n",
 		`{"plugins":[{"type":"flannel","delegate":{"Policies":[{"Value":{"Type":"OutBoundNAT","ExceptionList":["0.0.0.0/0"]}}]}}],"cniVersion":"0.4.0","name":"x"}`,
 	} {
 		for _, name := range []string{"a.ps1", "a.cmd", "a.txt", "a.conf", "a.yaml"} {

@@ -24,17 +24,21 @@ func TestReserved(t *testing.T) {
 		{"both together", "reserved-below", memory, `C:\k\kubelet.exe --v=4 --kube-reserved=cpu=1,memory=1Gi --system-reserved=memory=1Gi`, nil},
 		{"none", "reserved-below", memory, `C:\k\kubelet.exe --v=4 --system-reserved=cpu=1`, []string{" no"}},
 		{"none, but there is a file", "reserved-below", memory, `C:\k\kubelet.exe --v=4 --config=C:\k\config.yaml`, nil},
-		{"too little beside a file", "reserved-below", memory, `C:\k\kubelet.exe --v=4 --config=C:\k\config.yaml --system-reserved=memory=1Gi`, []string{"--system-reserved 1Gi"}},
+		{"too little beside a file", "reserved-below", memory, `C:\k\kubelet.exe --v=4 --config=C:\k\config.yaml --system-reserved=memory=1Gi`,
+			[]string{"--system-reserved 1Gi"}},
 		{"any CPU will do", "reserved-below", cpu, `C:\k\kubelet.exe --v=4 --kube-reserved=cpu=50m`, nil},
 		{"no CPU", "reserved-below", cpu, `C:\k\kubelet.exe --v=4 --kube-reserved=memory=2Gi`, []string{" no"}},
-		{"a file with too little", "reserved-below", memory, config + "systemReserved: {memory: 500Mi}\nkubeReserved: {memory: 1Gi}\n", []string{"systemReserved.memory 1524Mi"}},
+		{"a file with too little", "reserved-below", memory, config + "systemReserved: {memory: 500Mi}\nkubeReserved: {memory: 1Gi}\n",
+			[]string{"systemReserved.memory 1524Mi"}},
 		{"a file with enough", "reserved-below", memory, config + "systemReserved: {memory: 2Gi}\n", nil},
 		{"a file with none says nothing", "reserved-below", memory, config + "maxPods: 60\n", nil},
 
 		{"no priority", "priority-not-raised", nil, `C:\k\kubelet.exe --v=4`, []string{" NORMAL_PRIORITY_CLASS"}},
-		{"a low priority", "priority-not-raised", nil, `C:\k\kubelet.exe --v=4 --windows-priorityclass=IDLE_PRIORITY_CLASS`, []string{"--windows-priorityclass IDLE_PRIORITY_CLASS"}},
+		{"a low priority", "priority-not-raised", nil, `C:\k\kubelet.exe --v=4 --windows-priorityclass=IDLE_PRIORITY_CLASS`,
+			[]string{"--windows-priorityclass IDLE_PRIORITY_CLASS"}},
 		{"a raised priority", "priority-not-raised", nil, `C:\k\kubelet.exe --v=4 --windows-priorityclass=HIGH_PRIORITY_CLASS`, nil},
-		{"a class that does not exist has a rule of its own", "priority-not-raised", nil, `C:\k\kubelet.exe --v=4 --windows-priorityclass=FAST`, nil},
+		{"a class that does not exist has a rule of its own", "priority-not-raised", nil, `C:\k\kubelet.exe --v=4 --windows-priorityclass=FAST`,
+			nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := "start.ps1"

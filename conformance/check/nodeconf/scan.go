@@ -218,7 +218,8 @@ func (s *scanner) open() {
 
 // keyword are the words that begin what a block belongs to.
 var keyword = map[string]bool{
-	"if": true, "elseif": true, "else": true, "switch": true, "function": true, "foreach": true, "for": true, "while": true, "try": true, "catch": true, "finally": true, "do": true,
+	"if": true, "elseif": true, "else": true, "switch": true, "function": true, "foreach": true, "for": true, "while": true, "try": true,
+	"catch": true, "finally": true, "do": true,
 }
 
 // continued is the length of a line's end that does not end the statement.
@@ -254,7 +255,8 @@ func (s *scanner) comment(rest string) bool {
 		}
 		return true
 	case rest[0] == '#' && s.d != batch:
-	case s.d == batch && len(s.words) == 0 && (strings.HasPrefix(rest, "::") || len(rest) > 3 && strings.EqualFold(rest[:3], "rem") && strings.IndexByte(" \t\r\n", rest[3]) >= 0):
+	case s.d == batch && len(s.words) == 0 && (strings.HasPrefix(rest, "::") || len(rest) > 3 && strings.EqualFold(rest[:3], "rem") &&
+		strings.IndexByte(" \t\r\n", rest[3]) >= 0):
 	default:
 		return false
 	}

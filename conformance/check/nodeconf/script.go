@@ -128,7 +128,8 @@ var (
 )
 
 // say are commands that only print what follows.
-var say = []string{"write-host", "write-output", "write-error", "write-warning", "write-verbose", "write-debug", "echo", "throw", "log", "rem", "logwrite", "echo."}
+var say = []string{"write-host", "write-output", "write-error", "write-warning", "write-verbose", "write-debug", "echo", "throw", "log",
+	"rem", "logwrite", "echo."}
 
 func (r *script) statement(st statement, depth int) {
 	words := st.words

@@ -38,7 +38,8 @@ type setting struct {
 var nssmKeys = []string{
 	"Application", "AppParameters", "AppDirectory", "AppEnvironment", "AppEnvironmentExtra", "AppStdout", "AppStderr", "AppStdin",
 	"AppExit", "AppRestartDelay", "AppThrottle", "AppPriority", "AppRotateFiles", "AppRotateOnline", "AppRotateSeconds", "AppRotateBytes",
-	"DependOnService", "DependOnGroup", "Description", "DisplayName", "ImagePath", "ObjectName", "Start", "Type", "AppNoConsole", "AppStopMethodSkip",
+	"DependOnService", "DependOnGroup", "Description", "DisplayName", "ImagePath", "ObjectName", "Start", "Type", "AppNoConsole",
+	"AppStopMethodSkip",
 }
 
 // scKeys are the options of sc.exe that are read.
@@ -243,7 +244,8 @@ func (r *script) registering(name string, at int, words []word) {
 		for i, w := range words {
 			j := slices.IndexFunc(scriptParameters, func(p string) bool { return strings.EqualFold(p, w.text) })
 			switch {
-			case strings.HasPrefix(w.text, "@") || w.mark == 0 && !strings.HasPrefix(w.text, "-") && wholeName.MatchString(w.text) && (i == 0 || !strings.HasPrefix(words[i-1].text, "-")):
+			case strings.HasPrefix(w.text, "@") || w.mark == 0 && !strings.HasPrefix(w.text, "-") && wholeName.MatchString(w.text) &&
+				(i == 0 || !strings.HasPrefix(words[i-1].text, "-")):
 				whole = false
 			case j >= 0 && i+1 < len(words) && words[i+1].mark == 0:
 				kl, kc := r.lineAndColumn(w.at)
@@ -251,7 +253,8 @@ func (r *script) registering(name string, at int, words []word) {
 				put(root, scriptParameters[j], r.resolve(words[i+1].text), kl, kc, vl, vc)
 			}
 		}
-		return []*subject.Subject{{On: "service-manager", Name: name, File: r.file, Root: root, Value: &service{name: name, manager: "script", incomplete: !whole}}}
+		return []*subject.Subject{{On: "service-manager", Name: name, File: r.file, Root: root,
+			Value: &service{name: name, manager: "script", incomplete: !whole}}}
 	})
 }
 

@@ -17,11 +17,16 @@ var (
 		"logLevel", "logTarget", "infraVnetAddressSpace", "ipv6Mode", "serviceCidrs", "vnetCidrs", "podNamespaceForDualNetwork",
 		"ipsToRouteViaHost", "multiTenancy", "enableSnatOnHost", "enableExactMatchForPodName", "disableHairpinOnHostInterface",
 		"disableIPTableLock", "disableAsyncDelete", "cnsurl", "executionMode", "wireServerIP", "additionalRoutes",
-		"vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR", "windows_disable_default_deny_all_policy", "windows_pod_deletion_timestamp_timeout",
-		"datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_scheme", "etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file", "kubernetes", "qps", "burst",
-		"nodename", "nodename_file", "nodename_file_optional", "log_level", "log_file_path", "log_file_max_size", "log_file_max_age", "log_file_max_count", "ipam_lock_file", "policy",
-		"mtu", "num_queues", "device_type", "container_settings", "include_default_routes", "dataplane_options", "readiness_gates", "policy_setup_timeout_seconds", "endpoint_status_dir", "feature_control",
-		"eniName", "eniMACAddress", "eniIPAddresses", "vpcCIDRs", "bridgeType", "bridgeNetNSPath", "ipAddresses", "gatewayIPAddress", "interfaceType", "tapUserID", "serviceCIDR",
+		"vxlan_mac_prefix", "vxlan_vni", "windows_use_single_network", "windows_loopback_DSR", "windows_disable_default_deny_all_policy",
+		"windows_pod_deletion_timestamp_timeout",
+		"datastore_type", "etcd_endpoints", "etcd_discovery_srv", "etcd_scheme", "etcd_key_file", "etcd_cert_file", "etcd_ca_cert_file",
+		"kubernetes", "qps", "burst",
+		"nodename", "nodename_file", "nodename_file_optional", "log_level", "log_file_path", "log_file_max_size", "log_file_max_age",
+		"log_file_max_count", "ipam_lock_file", "policy",
+		"mtu", "num_queues", "device_type", "container_settings", "include_default_routes", "dataplane_options", "readiness_gates",
+		"policy_setup_timeout_seconds", "endpoint_status_dir", "feature_control",
+		"eniName", "eniMACAddress", "eniIPAddresses", "vpcCIDRs", "bridgeType", "bridgeNetNSPath", "ipAddresses", "gatewayIPAddress",
+		"interfaceType", "tapUserID", "serviceCIDR",
 	}
 	dnsKeys    = []string{"nameservers", "domain", "search", "options"}
 	ipamKeys   = []string{"type", "subnet", "routes", "ranges", "dataDir", "environment"}
@@ -44,7 +49,8 @@ func pluginTree(n *yaml.Node) *yaml.Node {
 	return below(n, map[string]func(*yaml.Node) *yaml.Node{
 		"delegate": func(d *yaml.Node) *yaml.Node {
 			d = spelled(d, pluginKeys)
-			return below(d, map[string]func(*yaml.Node) *yaml.Node{"dns": dnsTree, "ipam": ipamTree, "policies": policyTree, "AdditionalArgs": policyTree})
+			return below(d, map[string]func(*yaml.Node) *yaml.Node{"dns": dnsTree, "ipam": ipamTree, "policies": policyTree,
+				"AdditionalArgs": policyTree})
 		},
 		"dns": dnsTree, "ipam": ipamTree, "policies": policyTree, "AdditionalArgs": policyTree,
 	})

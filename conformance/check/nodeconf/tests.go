@@ -31,7 +31,8 @@ var commandTests = []subject.Test{
 		Find: unknownFlags,
 	},
 	{
-		On: []string{"kubelet", "kube-proxy"}, Name: "flag-of-other-version", Args: []string{"except", "when"}, Vars: []string{"flag", "versions"},
+		On: []string{"kubelet", "kube-proxy"}, Name: "flag-of-other-version", Args: []string{"except", "when"},
+		Vars: []string{"flag", "versions"},
 		Doc:  "The program has the flag in other versions only. except lists flags to leave out; when is gone (in older versions) or new (in newer ones).",
 		Find: otherVersion,
 	},
@@ -57,7 +58,8 @@ var commandTests = []subject.Test{
 		Find: missingSetting,
 	},
 	{
-		On: []string{"kubelet", "kube-proxy", "kube-proxy-config", "kubelet-config"}, Name: "gate-unknown", Args: []string{"except"}, Vars: []string{"gate", "problem"},
+		On: []string{"kubelet", "kube-proxy", "kube-proxy-config", "kubelet-config"}, Name: "gate-unknown", Args: []string{"except"},
+		Vars: []string{"gate", "problem"},
 		Doc:  "A feature gate is set that this version does not know, or that it does not let anybody change. except names gates to leave out.",
 		Find: gateMistakes,
 	},
@@ -74,7 +76,8 @@ func gluedFlags(_ *subject.Context, s *subject.Subject, _ map[string]string) []s
 		if m == nil {
 			continue
 		}
-		hits = append(hits, subject.Hit{At: a.node, Field: a.name, Vars: map[string]string{"argument": a.text, "split": a.text[:m[2]-2] + " " + a.text[m[2]-2:]}})
+		hits = append(hits, subject.Hit{At: a.node, Field: a.name,
+			Vars: map[string]string{"argument": a.text, "split": a.text[:m[2]-2] + " " + a.text[m[2]-2:]}})
 	}
 	return hits
 }

@@ -72,7 +72,8 @@ func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 func parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
-		return nil, strict.Mistakes{{File: file, Line: begin, Column: 1, Message: "this is not a text in UTF-8; a manifest or configuration file was expected"}}
+		return nil, strict.Mistakes{{File: file, Line: begin, Column: 1,
+			Message: "this is not a text in UTF-8; a manifest or configuration file was expected"}}
 	}
 	var node yaml.Node
 	if err := unmarshal(text, &node); err != nil {
@@ -81,7 +82,8 @@ func parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 			m.Line = 1 + bytes.Count(text[:at], []byte("\n"))
 			m.Column = at - bytes.LastIndexByte(text[:at], '\n')
 		}
-		if at := tabAt(text, m.Line); at > 0 && (strings.Contains(m.Message, "cannot start any token") || strings.Contains(m.Message, "tab character")) {
+		if at := tabAt(text, m.Line); at > 0 && (strings.Contains(m.Message, "cannot start any token") ||
+			strings.Contains(m.Message, "tab character")) {
 			m.Line, m.Message = at, "not YAML: a line begins with a tab; write spaces"
 		}
 		m.Line += begin - 1
@@ -136,7 +138,8 @@ func unmarshal(text []byte, node *yaml.Node) (err error) {
 	}
 	var more yaml.Node
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return errors.New("yaml: there is more after the end of the document; begin each with ---, or write each JSON object on a line of its own")
+		return errors.New(
+			"yaml: there is more after the end of the document; begin each with ---, or write each JSON object on a line of its own")
 	}
 	return nil
 }
@@ -279,7 +282,8 @@ func (s *splitter) next() (text []byte, begin int, err error) {
 func (s *splitter) end(buf *bytes.Buffer, size, begin int) []byte {
 	if size > MaxDocument {
 		s.found = append(s.found, strict.Mistake{File: s.file, Line: begin, Column: 1,
-			Message: fmt.Sprintf("the document has %d MB; the API server takes %d MB at most, and so does winlab%s", (size+999_999)/1_000_000, MaxDocument>>20, splitList(buf.Bytes()))})
+			Message: fmt.Sprintf("the document has %d MB; the API server takes %d MB at most, and so does winlab%s", (size+999_999)/1_000_000,
+				MaxDocument>>20, splitList(buf.Bytes()))})
 		return nil
 	}
 	if onlyDirectives(buf.Bytes()) {

@@ -34,7 +34,8 @@ func TestReadGoesOnAfterMistakes(t *testing.T) {
 		lines = append(lines, m.String())
 	}
 	got := strings.Join(lines, "\n")
-	for _, want := range []string{"f:1:1: not YAML", `f:4:1: the key "b" is here twice; the first is on line 3`, "f:6:1: the document has 4 MB", "f:8:8: a key is a map", "helm template"} {
+	for _, want := range []string{"f:1:1: not YAML", `f:4:1: the key "b" is here twice; the first is on line 3`,
+		"f:6:1: the document has 4 MB", "f:8:8: a key is a map", "helm template"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no mistake says %q:\n%s", want, got)
 		}

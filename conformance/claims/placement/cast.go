@@ -71,7 +71,8 @@ func (m member) node(name string, minor int) schedule.Node {
 		o.Spec.Taints = []corev1.Taint{{Key: "os", Value: "windows", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	o.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
 	}
 	return schedule.Node{Object: o, System: m.system, Arch: m.arch, Build: m.build, Handlers: handlers(minor, m.system)}
 }

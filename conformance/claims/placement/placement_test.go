@@ -43,17 +43,28 @@ func TestEvaluate(t *testing.T) {
 		why                string
 	}{
 		{"no selector", "1.20", `spec: {containers: [{name: iis, image: "iis:ltsc2019"}]}`,
-			"linux1 win2019 win1903 win2019-unlabelled", "win2019 win2019-unlabelled", "linux1: container iis: image iis:ltsc2019 is made for windows; the node is linux/amd64"},
+			"linux1 win2019 win1903 win2019-unlabelled", "win2019 win2019-unlabelled",
+			"linux1: container iis: image iis:ltsc2019 is made for windows; the node is linux/amd64"},
 		{"selector", "1.20", `spec: {nodeSelector: {kubernetes.io/os: windows}, containers: [{name: iis, image: "iis:ltsc2019"}]}`,
-			"win2019 win1903 win2019-unlabelled", "win2019 win2019-unlabelled", "win2019-tainted: node(s) had taint {os: windows}, that the pod didn't tolerate"},
-		{"the build's label came with 1.17", "1.16", `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}`, "", "", "win2019: node(s) didn't match node selector"},
-		{"the build's label", "1.17.3", `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}, containers: [{name: iis, image: "iis:ltsc2019"}]}`, "win2019", "win2019", ""},
+			"win2019 win1903 win2019-unlabelled", "win2019 win2019-unlabelled",
+			"win2019-tainted: node(s) had taint {os: windows}, that the pod didn't tolerate"},
+		{"the build's label came with 1.17", "1.16", `spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}}`, "", "",
+			"win2019: node(s) didn't match node selector"},
+		{"the build's label", "1.17.3",
+			`spec: {nodeSelector: {node.kubernetes.io/windows-build: 10.0.17763}, containers: [{name: iis, image: "iis:ltsc2019"}]}`, "win2019",
+			"win2019", ""},
 		{"a part without containers", "1.36", `spec: {nodeSelector: {kubernetes.io/os: linux}}`, "linux1", "linux1", ""},
-		{"an unknown image", "1.36", `spec: {nodeSelector: {kubernetes.io/os: linux}, containers: [{name: a, image: mine}]}`, "linux1", "", "linux1: container a: image mine: the platform that it is built for is not known"},
-		{"a RuntimeClass", "1.20", `spec: {runtimeClassName: windows-2019, containers: [{name: iis, image: "iis:ltsc2019"}]}` + class2019, "win2019 win2019-tainted", "win2019 win2019-tainted", ""},
-		{"a RuntimeClass that this version does not serve", "1.19", `spec: {runtimeClassName: windows-2019}` + class2019, "", "", `linux1: the API server refuses the pod: pod rejected: RuntimeClass "windows-2019" not found`},
-		{"a handler that containerd does not know", "1.24", `spec: {runtimeClassName: windows-2019}` + class2019, "win2019 win2019-tainted", "", `win2019: the container runtime does not have a handler "docker"`},
-		{"a whole manifest", "1.36", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {os: {name: windows}, containers: [{name: a, image: nginx}]}", "linux1 win2019 win1903 win2019-unlabelled", "", "linux1: PodOSNotSupported"},
+		{"an unknown image", "1.36", `spec: {nodeSelector: {kubernetes.io/os: linux}, containers: [{name: a, image: mine}]}`, "linux1", "",
+			"linux1: container a: image mine: the platform that it is built for is not known"},
+		{"a RuntimeClass", "1.20", `spec: {runtimeClassName: windows-2019, containers: [{name: iis, image: "iis:ltsc2019"}]}` + class2019,
+			"win2019 win2019-tainted", "win2019 win2019-tainted", ""},
+		{"a RuntimeClass that this version does not serve", "1.19", `spec: {runtimeClassName: windows-2019}` + class2019, "", "",
+			`linux1: the API server refuses the pod: pod rejected: RuntimeClass "windows-2019" not found`},
+		{"a handler that containerd does not know", "1.24", `spec: {runtimeClassName: windows-2019}` + class2019, "win2019 win2019-tainted", "",
+			`win2019: the container runtime does not have a handler "docker"`},
+		{"a whole manifest", "1.36",
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {os: {name: windows}, containers: [{name: a, image: nginx}]}",
+			"linux1 win2019 win1903 win2019-unlabelled", "", "linux1: PodOSNotSupported"},
 	} {
 		fits, runs, why, err := Evaluate(c.version, &claims.Placement{Pod: c.pod, Nodes: all})
 		if err != nil {
@@ -79,7 +90,8 @@ func TestEvaluate(t *testing.T) {
 
 func TestOldNodesHaveBetaLabelsOnly(t *testing.T) {
 	for selector, want := range map[string]string{"beta.kubernetes.io/os": "win2016-beta", "kubernetes.io/os": ""} {
-		fits, _, _, err := Evaluate("1.5", &claims.Placement{Pod: "spec: {nodeSelector: {" + selector + ": windows}}", Nodes: []string{"win2016-beta", "linux-beta"}})
+		fits, _, _, err := Evaluate("1.5", &claims.Placement{Pod: "spec: {nodeSelector: {" + selector + ": windows}}",
+			Nodes: []string{"win2016-beta", "linux-beta"}})
 		if err != nil || strings.Join(fits, " ") != want {
 			t.Errorf("%s: %v, %v", selector, fits, err)
 		}
@@ -102,15 +114,18 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%q in %s: %v, want %q", c.pod, c.version, err, c.want)
 		}
 	}
-	if _, _, _, err := Evaluate("1.20", &claims.Placement{Pod: "spec: {}", Nodes: []string{"win95"}}); err == nil || !strings.Contains(err.Error(), `called "win95"`) {
+	if _, _, _, err := Evaluate("1.20", &claims.Placement{Pod: "spec: {}", Nodes: []string{"win95"}}); err == nil ||
+		!strings.Contains(err.Error(), `called "win95"`) {
 		t.Errorf("an unknown node: %v", err)
 	}
 }
 
 func TestCompareTellsWhatDiffers(t *testing.T) {
-	p := &claims.Placement{Pod: "spec: {nodeSelector: {kubernetes.io/os: windows}}", Nodes: []string{"linux1", "win2019"}, Fits: []string{"linux1"}, Runs: nil}
+	p := &claims.Placement{Pod: "spec: {nodeSelector: {kubernetes.io/os: windows}}", Nodes: []string{"linux1", "win2019"},
+		Fits: []string{"linux1"}, Runs: nil}
 	got := compare("1.36", p)
-	for _, want := range []string{"linux1: the pod should fit there and does not: node(s) didn't match", "win2019: the pod should not fit there and does", "win2019: the pod should not run there and does"} {
+	for _, want := range []string{"linux1: the pod should fit there and does not: node(s) didn't match",
+		"win2019: the pod should not fit there and does", "win2019: the pod should not run there and does"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}

@@ -166,7 +166,8 @@ func TestBothSidesOfEveryBound(t *testing.T) {
 func impossible(c *lab.Cluster) bool {
 	for _, svc := range c.Kube.Services {
 		if svc.Name == "win-webserver" && len(svc.ClusterIPs) > 0 {
-			return slices.ContainsFunc(c.Troubles(netip.AddrPortFrom(svc.ClusterIPs[0], 80), packet.TCP), func(t cluster.Trouble) bool { return t.Program == "kube-proxy" })
+			return slices.ContainsFunc(c.Troubles(netip.AddrPortFrom(svc.ClusterIPs[0], 80), packet.TCP),
+				func(t cluster.Trouble) bool { return t.Program == "kube-proxy" })
 		}
 	}
 	return false

@@ -112,7 +112,8 @@ func positions(r *result.Check, d *claims.Dispute, otherwise bool) {
 	case d.Model != claims.FollowsAgainst:
 	case r.Pass:
 		r.Pass = false
-		r.Summary = fmt.Sprintf("The ledger says that the model follows source %d of the claim here, and it does what source %d says. %s", d.Against, d.By, r.Summary)
+		r.Summary = fmt.Sprintf("The ledger says that the model follows source %d of the claim here, and it does what source %d says. %s",
+			d.Against, d.By, r.Summary)
 	default:
 		r.Explained = otherwise && r.Got != string(trace.Unknown) && r.Got != "error" && len(r.Open) == 0
 	}
@@ -153,7 +154,8 @@ func (j *job) flow(ctx context.Context, c *lab.Cluster, f labfile.Flow) {
 // flowResult is the head of a flow's result.
 func (j *job) flowResult(step, name string) result.FlowResult {
 	meta := j.file.Lab.Metadata
-	fr := result.FlowResult{Lab: meta.Name, File: j.file.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident, Story: story(meta), Step: step, Name: name, VariantTitle: j.variantTitle(j.file)}
+	fr := result.FlowResult{Lab: meta.Name, File: j.file.Path, Title: meta.Title, Variant: j.variant, Incident: meta.Incident,
+		Story: story(meta), Step: step, Name: name, VariantTitle: j.variantTitle(j.file)}
 	if j.setting != nil {
 		_, fr.Setting, _ = strings.Cut(j.column.ID, "/")
 	}

@@ -158,7 +158,8 @@ func (j *job) tryClaims(ctx context.Context, ch *checker, ledger *claims.Ledger)
 // column describes a cluster as a column of the matrix.
 func column(c *lab.Cluster) result.Setting {
 	meta := c.Plan.File.Lab.Metadata
-	s := result.Setting{Design: meta.Name, Title: meta.Title, File: c.Plan.File.Path, Variant: c.Plan.Variant, Network: c.Plan.Network.Type, Plugin: c.Plan.Network.Name,
+	s := result.Setting{Design: meta.Name, Title: meta.Title, File: c.Plan.File.Path, Variant: c.Plan.Variant, Network: c.Plan.Network.Type,
+		Plugin:    c.Plan.Network.Name,
 		ForClaims: claims.IsLab(meta.Name), Proxy: c.ProxyName(), Kubernetes: c.Kube.Version.String(), Components: c.Components}
 	for i, n := range c.Kube.Nodes {
 		if n.Windows == nil {

@@ -61,7 +61,8 @@ func find(paths []string) ([]string, error) {
 // isLab looks for the head of a lab without reading the whole file as one.
 func isLab(path string) bool {
 	data, err := os.ReadFile(path)
-	return err == nil && strings.Contains(string(data), "apiVersion: "+labfile.APIVersion) && strings.Contains(string(data), "kind: "+labfile.Kind)
+	return err == nil && strings.Contains(string(data), "apiVersion: "+labfile.APIVersion) &&
+		strings.Contains(string(data), "kind: "+labfile.Kind)
 }
 
 // plan reads the labs and lists what is to be run.
@@ -90,7 +91,8 @@ func plan(files []string, kind string) ([]*job, error) {
 func jobsOf(f *lab.File) []*job {
 	var jobs []*job
 	l := f.Lab
-	isDesign := slices.ContainsFunc(claims.Designs, func(d claims.Design) bool { return d.Name == l.Metadata.Name }) || claims.IsLab(l.Metadata.Name)
+	isDesign := slices.ContainsFunc(claims.Designs, func(d claims.Design) bool { return d.Name == l.Metadata.Name }) ||
+		claims.IsLab(l.Metadata.Name)
 	if isDesign {
 		if len(l.Spec.Settings) == 0 {
 			jobs = append(jobs, &job{file: f, claims: true})

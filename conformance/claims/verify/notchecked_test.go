@@ -44,12 +44,14 @@ func TestNotChecked(t *testing.T) {
 		{"no pod has the family", overlay, flow("pod/client", "pod/peer:80", "ipv6", "not-delivered"), result.NotChecked, "No packet is sent: "},
 		{"the same where nothing is expected", overlay, flow("pod/client", "pod/peer:80", "ipv6", ""), result.NotChecked, "No packet is sent: "},
 		{"the same where it should work", overlay, flow("pod/client", "pod/peer:80", "ipv6", "delivered"), result.Differs, ""},
-		{"lost before the nodes", overlay, flow("host/lan", "pod/client:80", "", "not-delivered"), result.NotChecked, "No packet comes to a node of the cluster: "},
+		{"lost before the nodes", overlay, flow("host/lan", "pod/client:80", "", "not-delivered"), result.NotChecked,
+			"No packet comes to a node of the cluster: "},
 		{"lost before the nodes, should work", overlay, flow("host/lan", "pod/client:80", "", "delivered"), result.Differs, ""},
 		{"lost on a node", overlay, flow("node/win1", "pod/peer:80", "", "not-delivered"), result.Agrees, ""},
 		{"a name that is not completed", hostGW, flow("pod/client", "name/kubernetes.default:443", "", "not-delivered"), result.Agrees, ""},
 		{"no frame leaves the node", hostGW, none("pod/client", "pod/neighbour:80"), result.Agrees, ""},
-		{"no frame leaves the node, because the flow fails there", "ovs-l3/1.5-14393.447", none("pod/client", "localhost:80"), result.NotChecked, "The flow fails on the node"},
+		{"no frame leaves the node, because the flow fails there", "ovs-l3/1.5-14393.447", none("pod/client", "localhost:80"), result.NotChecked,
+			"The flow fails on the node"},
 	} {
 		r, outcome := tryIn(t, c.setting, c.check)
 		if outcome != c.outcome || !strings.HasPrefix(r.NotChecked, c.why) || (c.why == "") != (r.NotChecked == "") {
@@ -72,10 +74,13 @@ func TestDifferencesAreSaid(t *testing.T) {
 		{claims.Check{Flow: &neighbour, Expect: "delivered", Reason: "no-route"}, "delivered, the reason no-route", "delivered, the reason ok"},
 		{claims.Check{Flow: &seen, Expect: "delivered"}, "delivered, the source node/win1", "delivered, the source 10.244.1.4"},
 		{claims.Check{Flow: &seen}, "the source node/win1", "delivered, the source 10.244.1.4"},
-		{claims.Check{Resolve: &claims.Resolve{From: "pod/client", Name: "kube-dns"}, Expect: "unresolved", Reason: "no-route"}, "unresolved, the reason no-route", "unresolved, the reason name-not-found"},
+		{claims.Check{Resolve: &claims.Resolve{From: "pod/client", Name: "kube-dns"}, Expect: "unresolved", Reason: "no-route"},
+			"unresolved, the reason no-route", "unresolved, the reason name-not-found"},
 		{claims.Check{HNS: &claims.HNS{Node: "win1", Query: "networks.type", Want: "overlay"}}, "overlay", "l2bridge"},
-		{claims.Check{Wire: &claims.Wire{Flow: neighbour, At: "fabric", Frame: map[string]string{"tunnel": "vxlan"}}}, "a frame leaves the node", "none does (delivered)"},
-		{claims.Check{Wire: &claims.Wire{Flow: claims.Flow{From: "pod/client", To: "pod/peer:80"}, At: "fabric", Frame: map[string]string{"tunnel": "vxlan", "src": "pod/client"}}}, "a frame with tunnel vxlan", "tunnel none"},
+		{claims.Check{Wire: &claims.Wire{Flow: neighbour, At: "fabric", Frame: map[string]string{"tunnel": "vxlan"}}}, "a frame leaves the node",
+			"none does (delivered)"},
+		{claims.Check{Wire: &claims.Wire{Flow: claims.Flow{From: "pod/client", To: "pod/peer:80"}, At: "fabric",
+			Frame: map[string]string{"tunnel": "vxlan", "src": "pod/client"}}}, "a frame with tunnel vxlan", "tunnel none"},
 	} {
 		r, outcome := tryIn(t, hostGW, c.check)
 		if wanted, came := r.Words(); outcome != result.Differs || wanted != c.wanted || came != c.came {

@@ -145,7 +145,8 @@ func (o Options) runAll(ctx context.Context, jobs []*job, run func(*job)) {
 
 // document joins what the jobs have found.
 func (o Options) document(ctx context.Context, ledger *claims.Ledger, jobs []*job, traces *result.Traces) (*result.Document, error) {
-	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Date: o.Date, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: ledger.Areas(), Claims: ledger.Results(), Traces: traces, Facts: map[string]*evidence.Fact{}}
+	doc := &result.Document{Schema: result.Schema, Tool: o.Tool, Command: o.Command, Date: o.Date, Versions: claims.Minors(),
+		Designs: claims.ResultDesigns(), Areas: ledger.Areas(), Claims: ledger.Results(), Traces: traces, Facts: map[string]*evidence.Fact{}}
 	var errs []error
 	for _, j := range jobs {
 		errs = append(errs, j.err)

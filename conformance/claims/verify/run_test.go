@@ -104,7 +104,8 @@ func TestOutcome(t *testing.T) {
 		{"all pass", func(t *tally) { t.add(pass, true, asks) }, result.Agrees},
 		{"one differs", func(t *tally) { t.add(pass, true, asks); t.add(differs, true, asks) }, result.Differs},
 		{"one differs in a dispute", func(t *tally) { t.add(pass, true, asks); t.add(explained, true, asks) }, result.Disputed},
-		{"a dispute does not make the unknown known", func(t *tally) { t.add(unknown, true, asks); t.add(explained, true, asks) }, result.Unknown},
+		{"a dispute does not make the unknown known", func(t *tally) { t.add(unknown, true, asks); t.add(explained, true, asks) },
+			result.Unknown},
 		{"a difference counts more than the unknown", func(t *tally) { t.add(unknown, true, asks); t.add(differs, true, asks) }, result.Differs},
 		{"what could not be tried counts most", func(t *tally) { t.add(differs, true, asks); t.add(result.Check{}, false, asks) }, result.Failed},
 	} {

@@ -53,7 +53,8 @@ func tryStatic(ctx context.Context, l *claims.Ledger, c *claims.Claim, k *claims
 		positions(&s.Check, k.Disputed, false) // a rule is one position, and its examples are its own
 		return s, true
 	}
-	s := result.Static{Claim: c.ID, Kind: k.Kind(), Where: k.Words(), Scope: k.Scope(), Check: result.Check{Level: result.Model, What: k.String()}}
+	s := result.Static{Claim: c.ID, Kind: k.Kind(), Where: k.Words(), Scope: k.Scope(),
+		Check: result.Check{Level: result.Model, What: k.String()}}
 	switch {
 	case k.Placement != nil:
 		s.Input = strings.TrimSpace(k.Placement.Pod)

@@ -97,9 +97,10 @@ func ways(t *trace.Trace) []string {
 
 // lookupTrace makes a trace of a name resolution, so that a report can show it.
 func lookupTrace(c *lab.Cluster, from, name string, l trace.Lookup) *trace.Trace {
-	t := &trace.Trace{Schema: trace.Schema, Verdict: l.Verdict, Reason: l.Reason, Summary: l.Summary, Lab: c.Info(), NotModelled: c.NotModelled,
-		Flow:  trace.Flow{From: from, To: name, Protocol: "udp", DstPort: 53},
-		Names: []trace.Lookup{l}, Command: c.ResolveCommand(from, name, l.Tool)}
+	t := &trace.Trace{Schema: trace.Schema, Verdict: l.Verdict, Reason: l.Reason, Summary: l.Summary, Lab: c.Info(),
+		NotModelled: c.NotModelled,
+		Flow:        trace.Flow{From: from, To: name, Protocol: "udp", DstPort: 53},
+		Names:       []trace.Lookup{l}, Command: c.ResolveCommand(from, name, l.Tool)}
 	for _, q := range l.Queries {
 		if q.Grade.Weaker(t.Grade) {
 			t.Grade = q.Grade

@@ -35,7 +35,8 @@ func (c *Cluster) dialOn(n *kube.Node) func(ctx context.Context, network, addres
 func (c *Cluster) get(n *kube.Node, url string) func(context.Context) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(c.pki.cert)
-	client := &http.Client{Transport: &http.Transport{DialContext: c.dialOn(n), TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DialContext: c.dialOn(n), TLSClientConfig: &tls.Config{RootCAs: roots},
+		DisableKeepAlives: true}}
 	return func(ctx context.Context) error {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {

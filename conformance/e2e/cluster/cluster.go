@@ -146,7 +146,8 @@ func (c *Cluster) up(ctx context.Context) error {
 		return err
 	}
 	c.say("building the lab")
-	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: c.o.Components, Variant: c.o.Variant, Setting: c.o.Setting, Keep: true, Objects: cluster.Outside, Proxies: cluster.Outside})
+	b, err := lab.Build(ctx, c.o.Lab, lab.Options{Components: c.o.Components, Variant: c.o.Variant, Setting: c.o.Setting, Keep: true,
+		Objects: cluster.Outside, Proxies: cluster.Outside})
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,8 @@ func servicesReached(t *testing.T, c *Cluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, to := range map[string]netip.AddrPort{"kubernetes": netip.MustParseAddrPort("10.96.0.1:443"), "internet": netip.AddrPortFrom(netip.MustParseAddr(web.Spec.ClusterIP), 8080)} {
+		for name, to := range map[string]netip.AddrPort{"kubernetes": netip.MustParseAddrPort("10.96.0.1:443"),
+			"internet": netip.AddrPortFrom(netip.MustParseAddr(web.Spec.ClusterIP), 8080)} {
 			// Programs follow in their own time.
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()

@@ -43,8 +43,9 @@ func (c *Cluster) issue() (err error) {
 	}
 	loopback := cert.AltNames{DNSNames: []string{"localhost"}, IPs: ips("127.0.0.1")}
 	api := cert.AltNames{
-		DNSNames: []string{"localhost", c.host.Name, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + c.Lab().Domain},
-		IPs:      ips("127.0.0.1", c.host.Address.String(), c.host.Address6.String()),
+		DNSNames: []string{"localhost", c.host.Name, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." +
+			c.Lab().Domain},
+		IPs: ips("127.0.0.1", c.host.Address.String(), c.host.Address6.String()),
 	}
 	for _, s := range c.Lab().ServiceCIDRs {
 		// The Service kubernetes has the first address of each range.
@@ -127,7 +128,8 @@ func (c *Cluster) onControlPlane(ctx context.Context, health func(context.Contex
 
 func (c *Cluster) etcd(ctx context.Context) error {
 	url := fmt.Sprintf("https://127.0.0.1:%d", etcdPort)
-	return c.onControlPlane(ctx, c.get(c.host, "http://127.0.0.1:2381/readyz"), "etcd", "--name=winlab", "--data-dir="+filepath.Join(c.dir, "etcd"),
+	return c.onControlPlane(ctx, c.get(c.host, "http://127.0.0.1:2381/readyz"), "etcd", "--name=winlab", "--data-dir="+
+		filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls="+url, "--advertise-client-urls="+url, "--listen-peer-urls=http://127.0.0.1:2380",
 		"--cert-file="+c.pki.crt("etcd"), "--key-file="+c.pki.keyOf("etcd"), "--trusted-ca-file="+c.pki.ca(), "--client-cert-auth",
 		"--listen-metrics-urls=http://127.0.0.1:2381",
@@ -141,17 +143,20 @@ func (c *Cluster) apiServer(ctx context.Context) error {
 		return err
 	}
 	return c.onControlPlane(ctx, ready, "kube-apiserver",
-		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", etcdPort), "--etcd-cafile="+c.pki.ca(), "--etcd-certfile="+c.pki.crt("etcd"), "--etcd-keyfile="+c.pki.keyOf("etcd"),
+		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", etcdPort), "--etcd-cafile="+c.pki.ca(), "--etcd-certfile="+c.pki.crt("etcd"),
+		"--etcd-keyfile="+c.pki.keyOf("etcd"),
 		"--bind-address=0.0.0.0", fmt.Sprintf("--secure-port=%d", securePort), "--advertise-address="+c.host.Address.String(),
 		"--tls-cert-file="+c.pki.crt("kube-apiserver"), "--tls-private-key-file="+c.pki.keyOf("kube-apiserver"), "--client-ca-file="+c.pki.ca(),
 		"--service-cluster-ip-range="+join(c.Lab().ServiceCIDRs),
 		"--service-account-key-file="+c.pki.file("sa.key"), "--service-account-signing-key-file="+c.pki.file("sa.key"),
 		"--service-account-issuer=https://kubernetes.default.svc."+c.Lab().Domain,
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
-		"--kubelet-client-certificate="+c.pki.crt("kube-apiserver-kubelet"), "--kubelet-client-key="+c.pki.keyOf("kube-apiserver-kubelet"), "--kubelet-certificate-authority="+c.pki.ca(),
+		"--kubelet-client-certificate="+c.pki.crt("kube-apiserver-kubelet"), "--kubelet-client-key="+c.pki.keyOf("kube-apiserver-kubelet"),
+		"--kubelet-certificate-authority="+c.pki.ca(),
 		// No name server in the lab knows the nodes' names.
 		"--kubelet-preferred-address-types=InternalIP",
-		"--requestheader-client-ca-file="+c.pki.ca(), "--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User",
+		"--requestheader-client-ca-file="+c.pki.ca(), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file="+c.pki.crt("front-proxy"), "--proxy-client-key-file="+c.pki.keyOf("front-proxy"))
 }
@@ -159,10 +164,13 @@ func (c *Cluster) apiServer(ctx context.Context) error {
 func (c *Cluster) controllerManager(ctx context.Context) error {
 	const name = "kube-controller-manager"
 	config := c.kubeconfig(name)
-	return c.onControlPlane(ctx, c.get(c.host, "https://127.0.0.1:10257/healthz"), name, "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
-		"--bind-address=127.0.0.1", "--leader-elect=false", "--use-service-account-credentials=true", "--controllers=*,bootstrapsigner,tokencleaner",
+	return c.onControlPlane(ctx, c.get(c.host, "https://127.0.0.1:10257/healthz"), name, "--kubeconfig="+config,
+		"--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
+		"--bind-address=127.0.0.1", "--leader-elect=false", "--use-service-account-credentials=true",
+		"--controllers=*,bootstrapsigner,tokencleaner",
 		"--client-ca-file="+c.pki.ca(), "--requestheader-client-ca-file="+c.pki.ca(), "--root-ca-file="+c.pki.ca(),
-		"--service-account-private-key-file="+c.pki.file("sa.key"), "--cluster-signing-cert-file="+c.pki.ca(), "--cluster-signing-key-file="+c.pki.file("ca.key"),
+		"--service-account-private-key-file="+c.pki.file("sa.key"), "--cluster-signing-cert-file="+c.pki.ca(), "--cluster-signing-key-file="+
+			c.pki.file("ca.key"),
 		"--cluster-name=winlab", "--service-cluster-ip-range="+join(c.Lab().ServiceCIDRs), "--cluster-cidr="+join(c.Lab().ClusterCIDRs),
 		// The lab has given the nodes their ranges: see podRanges.
 		"--allocate-node-cidrs=false", "--tls-cert-file="+c.pki.crt(name), "--tls-private-key-file="+c.pki.keyOf(name))
@@ -183,7 +191,8 @@ func (c *Cluster) accounts(ctx context.Context) error {
 func (c *Cluster) scheduler(ctx context.Context) error {
 	const name = "kube-scheduler"
 	config := c.kubeconfig(name)
-	return c.onControlPlane(ctx, c.get(c.host, "https://127.0.0.1:10259/healthz"), name, "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
+	return c.onControlPlane(ctx, c.get(c.host, "https://127.0.0.1:10259/healthz"), name, "--kubeconfig="+config,
+		"--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
 		"--bind-address=127.0.0.1", "--leader-elect=false", "--tls-cert-file="+c.pki.crt(name), "--tls-private-key-file="+c.pki.keyOf(name))
 }
 

@@ -104,9 +104,11 @@ func design(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	p := programsOf(t, *release)
-	c, err := Up(t.Context(), Options{Lab: f, Setting: setting, Components: *withWhat, Programs: p, CanRun: node.CanRun, Log: func(s string) { t.Log(s) }, Runtime: func(ctx context.Context, n Node) (Runtime, error) {
-		return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
-	}})
+	c, err := Up(t.Context(), Options{Lab: f, Setting: setting, Components: *withWhat, Programs: p, CanRun: node.CanRun,
+		Log: func(s string) { t.Log(s) }, Runtime: func(ctx context.Context, n Node) (Runtime, error) {
+			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir,
+				Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
+		}})
 	switch why := noCluster[name]; {
 	case errors.Is(err, netns.ErrUnsupported):
 		t.Skip(err)
@@ -138,14 +140,17 @@ func design(t *testing.T, name string) {
 // policy makes a NetworkPolicy that admits nothing to a pod: it has a notice, traces meet
 // it, and packets are as the trace says: they pass where nothing enforces it.
 func (d *designed) policy() {
-	_, err := d.c.Client.NetworkingV1().NetworkPolicies("default").Create(d.t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "deny"},
-		Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "win-webserver"}}}}, metav1.CreateOptions{})
+	_, err := d.c.Client.NetworkingV1().NetworkPolicies("default").Create(d.t.Context(),
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "deny"},
+			Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "win-webserver"}}}},
+		metav1.CreateOptions{})
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	d.waitFor("a notice of the NetworkPolicy", func(context.Context) error {
 		for _, n := range d.c.Notices() {
-			if n.What == "NetworkPolicy default/deny" && strings.Contains(n.Why, "it selects pod/default/win-webserver-0, pod/default/win-webserver-1") {
+			if n.What == "NetworkPolicy default/deny" && strings.Contains(n.Why,
+				"it selects pod/default/win-webserver-0, pod/default/win-webserver-1") {
 				d.t.Logf("%s: %s", n.What, n.Why)
 				return nil
 			}
@@ -234,7 +239,8 @@ func slow(said string, all []live.Connection) bool {
 const controlPort = 8099
 
 // homes are the nodes of the pods that all designs have (fixtures/labs/common).
-var homes = map[string]string{"client": "win1", "neighbour": "win1", "peer": "win2", "linux-client": "linux1", "win-webserver-0": "win1", "win-webserver-1": "win2"}
+var homes = map[string]string{"client": "win1", "neighbour": "win1", "peer": "win2", "linux-client": "linux1", "win-webserver-0": "win1",
+	"win-webserver-1": "win2"}
 
 const netexecImage = "registry.k8s.io/e2e-test-images/agnhost:2.53"
 
@@ -243,7 +249,9 @@ func (d *designed) objects() {
 	d.t.Helper()
 	core := d.c.Client.CoreV1()
 	for name, home := range homes {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: home, Containers: []corev1.Container{{Name: "main", Image: netexecImage, Args: []string{"netexec", "--http-port=80", "--udp-port=53"}}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PodSpec{NodeName: home, Containers: []corev1.Container{{Name: "main", Image: netexecImage,
+				Args: []string{"netexec", "--http-port=80", "--udp-port=53"}}}}}
 		if strings.HasPrefix(name, "win-webserver") {
 			pod.Labels = map[string]string{"app": "win-webserver"}
 		}
@@ -255,15 +263,18 @@ func (d *designed) objects() {
 		d.t.Fatal(err)
 	}
 	for _, m := range d.machines() {
-		serve := netns.Command{Args: []string{path, "netexec", fmt.Sprintf("--http-port=%d", controlPort), fmt.Sprintf("--udp-port=%d", controlPort)}}
+		serve := netns.Command{Args: []string{path, "netexec", fmt.Sprintf("--http-port=%d", controlPort),
+			fmt.Sprintf("--udp-port=%d", controlPort)}}
 		name := "agnhost/" + m
 		if _, err := d.c.start(d.t.Context(), m, name, d.c.process(m, d.c.logFile(name), serve, false), services); err != nil {
 			d.t.Fatal(err)
 		}
 	}
 	for _, s := range []corev1.Service{
-		{ObjectMeta: metav1.ObjectMeta{Name: "win-webserver"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80), NodePort: 30080}}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "win-webserver-lb"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80), NodePort: 30081}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "win-webserver"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort,
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80), NodePort: 30080}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "win-webserver-lb"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer,
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80), NodePort: 30081}}}},
 	} {
 		s.Spec.Selector = map[string]string{"app": "win-webserver"}
 		if _, err := core.Services("default").Create(d.t.Context(), &s, metav1.CreateOptions{}); err != nil {
@@ -363,9 +374,10 @@ func (d *designed) get(ctx context.Context, from, path string) ([]byte, error) {
 	} else {
 		port = controlPort
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return d.c.Net.Dial(ctx, on, "tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), dialTimeout)
-	}}, Timeout: time.Minute}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return d.c.Net.Dial(ctx, on, "tcp", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port), dialTimeout)
+		}}, Timeout: time.Minute}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agnhost"+path, nil)
 	if err != nil {
 		return nil, err
@@ -387,7 +399,8 @@ func (f labFlow) String() string {
 
 // allFlows flows: from pods of both systems, from nodes of both, to each kind of destination.
 func (d *designed) allFlows() (all []labFlow) {
-	targets := []string{"pod/neighbour:80", "pod/peer:80", "pod/linux-client:80", "svc/win-webserver:80", "svc/win-webserver-lb:80", "node/win1:30080", "node/win2:30080", "node/linux1:30080", "name/win-webserver:80", "host/internet:443", "host/lan:80"}
+	targets := []string{"pod/neighbour:80", "pod/peer:80", "pod/linux-client:80", "svc/win-webserver:80", "svc/win-webserver-lb:80",
+		"node/win1:30080", "node/win2:30080", "node/linux1:30080", "name/win-webserver:80", "host/internet:443", "host/lan:80"}
 	for _, from := range []string{"pod/client", "pod/win-webserver-0", "pod/linux-client", "node/win1", "node/linux1"} {
 		for _, to := range targets {
 			if strings.HasPrefix(from, "node/") && strings.HasPrefix(to, "name/") {
@@ -507,7 +520,8 @@ func (d *designed) tries(f labFlow, got *trace.Trace, says map[string]bool) (n i
 			}
 			network := d.attempts(f.from, port, since)
 			port = got.Flow.DstPort
-			wrong = fmt.Sprintf("%s: the trace says %s; agnhost: %s (%s); the network: %+v", f, strings.Join(keys(says), " or "), what, text, network)
+			wrong = fmt.Sprintf("%s: the trace says %s; agnhost: %s (%s); the network: %+v", f, strings.Join(keys(says), " or "), what, text,
+				network)
 			if !slow(what, network) || !d.countSlow() {
 				return n, wrong
 			}

@@ -38,7 +38,8 @@ const agnhost = "registry.k8s.io/e2e-test-images/agnhost:2.53"
 // What is expected is from sources: HNS has the load balancers, so Services go on without
 // kubelet and kube-proxy (winkernel proxier), and after HNS has restarted
 // (hns.restart-keeps-load-balancers), until kube-proxy.exe starts again and deletes them
-// all (kubeproxy.start-deletes-load-balancers), which ends the node's connections by Services; a container runtime's containers outlive it; a node
+// all (kubeproxy.start-deletes-load-balancers), which ends the node's connections by Services; a
+// container runtime's containers outlive it; a node
 // without heartbeats is NotReady after 50 s (nodelifecycle's NodeMonitorGracePeriod), and
 // its pods are deleted after their tolerationSeconds.
 func TestFaults(t *testing.T) {
@@ -66,16 +67,18 @@ func (f *faults) deploy() {
 	}
 	cordon(true)
 	labels, one, second := map[string]string{"app": "web"}, int32(1), int64(1)
-	_, err := f.c.Client.AppsV1().Deployments("default").Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
-		Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
-			Tolerations: []corev1.Toleration{
-				{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute, Operator: corev1.TolerationOpExists, TolerationSeconds: &second},
-				{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, Operator: corev1.TolerationOpExists, TolerationSeconds: &second},
-			},
-			Containers: []corev1.Container{{Name: "main", Image: agnhost, Args: []string{"netexec", "--http-port=8080"}}},
-		}}}}, metav1.CreateOptions{})
+	_, err := f.c.Client.AppsV1().Deployments("default").Create(ctx,
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
+			Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				NodeSelector: map[string]string{corev1.LabelOSStable: "windows"},
+				Tolerations: []corev1.Toleration{
+					{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute, Operator: corev1.TolerationOpExists, TolerationSeconds: &second},
+					{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, Operator: corev1.TolerationOpExists,
+						TolerationSeconds: &second},
+				},
+				Containers: []corev1.Container{{Name: "main", Image: agnhost, Args: []string{"netexec", "--http-port=8080"}}},
+			}}}}, metav1.CreateOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -96,7 +99,8 @@ func (f *faults) deploy() {
 func (f *faults) service(name string) netip.AddrPort {
 	f.Helper()
 	s, err := f.c.Client.CoreV1().Services("default").Create(f.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt(8080)}}}}, metav1.CreateOptions{})
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "web"},
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt(8080)}}}}, metav1.CreateOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -207,7 +211,8 @@ func (f *faults) programs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := []string{"kubelet/win1", "kubelet/win2", "kube-proxy/win1", "kube-proxy/win2", "runtime/win2", "kubelet/linux1", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"}
+	killed := []string{"kubelet/win1", "kubelet/win2", "kube-proxy/win1", "kube-proxy/win2", "runtime/win2", "kubelet/linux1",
+		"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"}
 	f.act(t, Kill, killed...)
 	if p := f.state("kubelet/win2"); !strings.Contains(p.Ended, "killed; starts again in") {
 		t.Errorf("after it was killed: %+v", p)

@@ -50,7 +50,8 @@ func ParseHollow(text string) (Hollow, error) {
 	count, of, named := strings.Cut(text, ":")
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 || n > maxHollow {
-		return Hollow{}, fmt.Errorf("%q: write a number of nodes from 1 to %d, as 300, or with their build, as 300:10.0.26100.1742", text, maxHollow)
+		return Hollow{}, fmt.Errorf("%q: write a number of nodes from 1 to %d, as 300, or with their build, as 300:10.0.26100.1742", text,
+			maxHollow)
 	}
 	if !named {
 		return Hollow{Count: n}, nil
@@ -148,10 +149,12 @@ func (c *Cluster) startKwok(ctx context.Context) error {
 // Kubernetes", taints and tolerations).
 func (c *Cluster) hollowNode(name string, b *builds.Build) *corev1.Node {
 	labels := maps.Clone(c.labels)
-	maps.Copy(labels, map[string]string{HollowLabel: "true", corev1.LabelHostname: name, corev1.LabelOSStable: "windows", corev1.LabelArchStable: "amd64",
+	maps.Copy(labels, map[string]string{HollowLabel: "true", corev1.LabelHostname: name, corev1.LabelOSStable: "windows",
+		corev1.LabelArchStable:   "amd64",
 		corev1.LabelWindowsBuild: fmt.Sprintf("10.0.%d", b.Version.Build)})
-	has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: *resource.NewQuantity(int64(c.o.WindowsMemory), resource.BinarySI),
-		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("100Gi")}
+	has := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"),
+		corev1.ResourceMemory: *resource.NewQuantity(int64(c.o.WindowsMemory), resource.BinarySI),
+		corev1.ResourcePods:   resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("100Gi")}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os", Value: "windows", Effect: corev1.TaintEffectNoSchedule}}},

@@ -56,12 +56,15 @@ func TestHollow(t *testing.T) {
 	deployment := func(name string, replicas int32, tolerations ...corev1.Toleration) {
 		t.Helper()
 		labels := map[string]string{"app": name}
-		_, err := c.Client.AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				NodeSelector: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: "10.0.26100"}, Tolerations: tolerations,
-				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
-					LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}},
-				Containers: []corev1.Container{{Name: "main", Image: "mcr.microsoft.com/windows/servercore/iis"}}}}}}, metav1.CreateOptions{})
+		_, err := c.Client.AppsV1().Deployments("default").Create(t.Context(),
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+				Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: "10.0.26100"}, Tolerations: tolerations,
+					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname,
+						WhenUnsatisfiable: corev1.DoNotSchedule,
+						LabelSelector:     &metav1.LabelSelector{MatchLabels: labels}}},
+					Containers: []corev1.Container{{Name: "main", Image: "mcr.microsoft.com/windows/servercore/iis"}}}}}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +106,8 @@ func TestHollow(t *testing.T) {
 		}
 		for _, p := range l.Items {
 			for _, k := range p.Status.Conditions {
-				if k.Type == corev1.PodScheduled && k.Status == corev1.ConditionFalse && strings.Contains(k.Message, fmt.Sprintf("%d node(s) had untolerated taint", all)) {
+				if k.Type == corev1.PodScheduled && k.Status == corev1.ConditionFalse &&
+					strings.Contains(k.Message, fmt.Sprintf("%d node(s) had untolerated taint", all)) {
 					return nil
 				}
 			}

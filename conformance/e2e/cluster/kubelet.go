@@ -104,5 +104,6 @@ func (c *Cluster) kubeletFlags(n *kube.Node, config, kubeconfig, root string) []
 	if n.Address6.IsValid() {
 		address += "," + n.Address6.String()
 	}
-	return []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Name, "--node-ip=" + address, "--root-dir=" + root, "--cert-dir=" + root + "/pki", "--node-labels=" + labels.FormatLabels(c.labels), "--v=2"}
+	return []string{"--config=" + config, "--kubeconfig=" + kubeconfig, "--hostname-override=" + n.Name, "--node-ip=" + address,
+		"--root-dir=" + root, "--cert-dir=" + root + "/pki", "--node-labels=" + labels.FormatLabels(c.labels), "--v=2"}
 }

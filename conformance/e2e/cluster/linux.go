@@ -29,5 +29,6 @@ func (c *Cluster) linuxKubelet(ctx context.Context, n *kube.Node, config, kubeco
 	}
 	path, err := c.o.Programs.Path("kubelet")
 	root := filepath.Join(filepath.Dir(config), "kubelet")
-	return c.process(machine(n), c.logFile(kubeletOf+n.Name), netns.Command{Args: append([]string{path}, c.kubeletFlags(n, config, kubeconfig, root)...)}, false), err
+	return c.process(machine(n), c.logFile(kubeletOf+n.Name), netns.Command{Args: append([]string{path},
+		c.kubeletFlags(n, config, kubeconfig, root)...)}, false), err
 }

@@ -46,9 +46,11 @@ func (c *Cluster) loadBalancers(services []*corev1.Service) {
 			continue
 		}
 		taken[ip] = true
-		patch, err := json.Marshal(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": ip}}}}})
+		patch,
+			err := json.Marshal(map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": ip}}}}})
 		if err == nil {
-			_, err = c.Client.CoreV1().Services(s.Namespace).Patch(c.life, s.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+			_, err = c.Client.CoreV1().Services(s.Namespace).Patch(c.life, s.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+				"status")
 		}
 		if err != nil && !apierrors.IsNotFound(err) && c.life.Err() == nil {
 			c.say(fmt.Sprintf("load balancer of Service %s: %v", key, err))
@@ -68,7 +70,8 @@ func (c *Cluster) addressFor(key, asks string, taken map[string]bool) (ip, why s
 	own := c.addresses[key]
 	switch {
 	case len(all) == 0:
-		return "", "the lab has no load balancer outside the cluster: none of the Services in its file is one of type LoadBalancer with an address"
+		return "",
+			"the lab has no load balancer outside the cluster: none of the Services in its file is one of type LoadBalancer with an address"
 	case asks != "" && !slices.Contains(all, asks):
 		return "", fmt.Sprintf("it asks for %s, and the lab's load balancers have %v", asks, all)
 	case asks != "" && taken[asks]:
@@ -97,9 +100,10 @@ func (c *Cluster) pending(s *corev1.Service, why string) {
 	c.toldOf[s.UID] = why
 	now := metav1.NewTime(time.Now())
 	_, err := c.Client.CoreV1().Events(s.Namespace).Create(c.life, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: s.Name + "-"},
-		InvolvedObject: corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion},
-		Reason:         "NoLoadBalancer", Message: why, Type: corev1.EventTypeWarning, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		ObjectMeta: metav1.ObjectMeta{GenerateName: s.Name + "-"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Service", APIVersion: "v1", Namespace: s.Namespace, Name: s.Name, UID: s.UID,
+			ResourceVersion: s.ResourceVersion},
+		Reason: "NoLoadBalancer", Message: why, Type: corev1.EventTypeWarning, Count: 1, FirstTimestamp: now, LastTimestamp: now,
 		Source: corev1.EventSource{Component: "winlab-cluster"},
 	}, metav1.CreateOptions{})
 	if err != nil && c.life.Err() == nil {

@@ -94,7 +94,8 @@ func checkMachine(n needs, dir string, has machineHas) error {
 	}
 	switch have, err := has.inotify(n.inotify); {
 	case errors.Is(err, errUserLimit):
-		lacks("the cluster takes %d instances of inotify, and this user can have %d more (other clusters and editors have some, too): sudo sysctl fs.inotify.max_user_instances=%d", n.inotify, have, 512)
+		lacks(
+			"the cluster takes %d instances of inotify, and this user can have %d more (other clusters and editors have some, too): sudo sysctl fs.inotify.max_user_instances=%d", n.inotify, have, 512)
 	case errors.Is(err, unix.ENFILE), errors.Is(err, errOpenFiles):
 		lacks("the cluster takes %d instances of inotify, and only %d more files can be opened here: ulimit -n 4096", n.inotify, have)
 	case err != nil:
@@ -102,7 +103,8 @@ func checkMachine(n needs, dir string, has machineHas) error {
 	}
 	// What cannot be found out does not prevent a start.
 	if free, err := has.memory(); err == nil && free < n.memory {
-		lacks("the cluster takes %d MiB of memory before its first pod, and %d MiB are free: end other programs, or take a lab with fewer nodes", n.memory>>20, free>>20)
+		lacks("the cluster takes %d MiB of memory before its first pod, and %d MiB are free: end other programs, or take a lab with fewer nodes",
+			n.memory>>20, free>>20)
 	}
 	if dir == "" {
 		dir = os.TempDir()

@@ -36,14 +36,16 @@ func TestCheckMachine(t *testing.T) {
 		t.Errorf("memory that is not known: %v", err)
 	}
 	none := machineHas{
-		inotify: func(int) (int, error) { return 7, errUserLimit }, memory: func() (uint64, error) { return 300 << 20, nil }, disk: func(string) (uint64, error) { return 1 << 20, nil },
+		inotify: func(int) (int, error) { return 7, errUserLimit }, memory: func() (uint64, error) { return 300 << 20, nil },
+		disk:       func(string) (uint64, error) { return 1 << 20, nil },
 		namespaces: func() error { return netns.ErrUnsupported }, wine: func() error { return errors.New("no Wine") },
 	}
 	err = checkMachine(n, "/somewhere", none)
 	if !errors.Is(err, netns.ErrUnsupported) {
 		t.Errorf("%v does not wrap ErrUnsupported", err)
 	}
-	for _, want := range []string{"takes 25 instances of inotify, and this user can have 7 more", "sudo sysctl fs.inotify.max_user_instances=512",
+	for _, want := range []string{"takes 25 instances of inotify, and this user can have 7 more",
+		"sudo sysctl fs.inotify.max_user_instances=512",
 		"takes 1120 MiB of memory before its first pod, and 300 MiB are free", "takes 500 MiB in /somewhere, and 1 MiB are free", "no Wine"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in:\n%v", want, err)

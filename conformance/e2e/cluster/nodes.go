@@ -38,7 +38,8 @@ func (c *Cluster) podRanges() {
 			c.say(fmt.Sprintf("pod range of node %s: %v", n.Name, err))
 		}
 	}
-	_, err := f.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: give, UpdateFunc: func(_, o any) { give(o) }})
+	_, err := f.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: give,
+		UpdateFunc: func(_, o any) { give(o) }})
 	if err != nil {
 		c.say(err.Error())
 		return
@@ -78,7 +79,8 @@ func (c *Cluster) Nodes(ctx context.Context) ([]Seen, error) {
 
 func seen(n *corev1.Node) Seen {
 	i := n.Status.NodeInfo
-	s := Seen{Name: n.Name, Ready: string(corev1.ConditionUnknown), PodCIDRs: n.Spec.PodCIDRs, System: i.OSImage, Kernel: i.KernelVersion, Kubelet: i.KubeletVersion, Runtime: i.ContainerRuntimeVersion,
+	s := Seen{Name: n.Name, Ready: string(corev1.ConditionUnknown), PodCIDRs: n.Spec.PodCIDRs, System: i.OSImage, Kernel: i.KernelVersion,
+		Kubelet: i.KubeletVersion, Runtime: i.ContainerRuntimeVersion,
 		Hollow: n.Labels[HollowLabel] == "true"}
 	for _, k := range n.Status.Conditions {
 		if k.Type == corev1.NodeReady {

@@ -22,7 +22,8 @@ func upWithPods(t *testing.T, path string) *Cluster {
 	return upOn(t, path, func(o *Options) {
 		p := o.Programs
 		o.Runtime = func(ctx context.Context, n Node) (Runtime, error) {
-			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
+			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir,
+				Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
 		}
 	})
 }
@@ -50,15 +51,19 @@ func waitFor(t *testing.T, what string, f func() error) {
 func pods(t *testing.T, c *Cluster) {
 	t.Helper()
 	core := c.Client.CoreV1()
-	if _, err := core.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "say"}, Data: map[string]string{"word": "one"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.ConfigMaps("default").Create(t.Context(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "say"}, Data: map[string]string{"word": "one"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, system := range []string{"linux", "windows"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: system}, Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{corev1.LabelOSStable: system},
-			Containers: []corev1.Container{{Name: "main", Image: "registry.k8s.io/e2e-test-images/agnhost:2.53", Args: []string{"netexec", "--http-port=8080"},
+			Containers: []corev1.Container{{Name: "main", Image: "registry.k8s.io/e2e-test-images/agnhost:2.53",
+				Args:         []string{"netexec", "--http-port=8080"},
 				VolumeMounts: []corev1.VolumeMount{{Name: "say", MountPath: "/say"}}}},
-			Volumes: []corev1.Volume{{Name: "say", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "say"}}}}},
+			Volumes: []corev1.Volume{{Name: "say", VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "say"}}}}},
 		}}
 		if _, err := core.Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

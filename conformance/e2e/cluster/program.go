@@ -168,7 +168,8 @@ func (c *Cluster) run(ctx context.Context, machine string, args ...string) error
 		return err
 	}
 	defer func() { _, _ = out.Close(), os.Remove(out.Name()) }()
-	p, err := c.Net.Start(ctx, machine, netns.Command{Args: args, Dir: c.dir, Env: []string{"PATH=" + programPath}}, [3]*os.File{null, out, out})
+	p, err := c.Net.Start(ctx, machine, netns.Command{Args: args, Dir: c.dir, Env: []string{"PATH=" + programPath}},
+		[3]*os.File{null, out, out})
 	if err != nil {
 		return fmt.Errorf("%s on %s: %w", args[0], machine, err)
 	}

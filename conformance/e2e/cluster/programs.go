@@ -56,7 +56,8 @@ func findPrograms(near, version string, from, unix func(dir string) (*pinned.Bin
 	for _, of := range []struct {
 		program, version string
 		spare            bool // a cluster comes up without it
-	}{{"kubernetes", version, false}, {"etcd", "", false}, {"coredns", "", false}, {"metrics-server", "", true}, {"kwok", "", true}, {"resource-consumer", "", true}} {
+	}{{"kubernetes", version, false}, {"etcd", "", false}, {"coredns", "", false}, {"metrics-server", "", true}, {"kwok", "", true},
+		{"resource-consumer", "", true}} {
 		v, err := pick(root, of.program, of.version)
 		if err != nil {
 			return nil, err

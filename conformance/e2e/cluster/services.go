@@ -57,7 +57,8 @@ func (c *Cluster) follow(f informers.SharedInformerFactory, what string, all []c
 		default:
 		}
 	}
-	h := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { note() }, UpdateFunc: func(_, _ any) { note() }, DeleteFunc: func(any) { note() }}
+	h := cache.ResourceEventHandlerFuncs{AddFunc: func(any) { note() }, UpdateFunc: func(_, _ any) { note() },
+		DeleteFunc: func(any) { note() }}
 	for _, i := range all {
 		if _, err := i.AddEventHandler(h); err != nil {
 			say(err)

@@ -50,7 +50,8 @@ func TestLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.Close() }()
-	want := map[string]string{"winlab.dev/simulated": "true", "winlab.dev/lab": "l2bridge-flannel-host-gw", "winlab.dev/network": "l2bridge", "winlab.dev/plugin": "flannel", "winlab.dev/proxy": "kernelspace-dsr"}
+	want := map[string]string{"winlab.dev/simulated": "true", "winlab.dev/lab": "l2bridge-flannel-host-gw", "winlab.dev/network": "l2bridge",
+		"winlab.dev/plugin": "flannel", "winlab.dev/proxy": "kernelspace-dsr"}
 	if d := cmp.Diff(want, labelsOf(b)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

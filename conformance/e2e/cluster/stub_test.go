@@ -53,7 +53,8 @@ func (s *stub) Version(context.Context, *cri.VersionRequest) (*cri.VersionRespon
 }
 
 func (s *stub) Status(context.Context, *cri.StatusRequest) (*cri.StatusResponse, error) {
-	return &cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{{Type: "RuntimeReady", Status: true}, {Type: "NetworkReady", Status: true}}}}, nil
+	return &cri.StatusResponse{Status: &cri.RuntimeStatus{Conditions: []*cri.RuntimeCondition{{Type: "RuntimeReady", Status: true},
+		{Type: "NetworkReady", Status: true}}}}, nil
 }
 
 func (s *stub) ListContainers(context.Context, *cri.ListContainersRequest) (*cri.ListContainersResponse, error) {

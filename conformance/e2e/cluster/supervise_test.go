@@ -12,7 +12,8 @@ func TestPause(t *testing.T) {
 		want []time.Duration
 	}{
 		{services, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second}},
-		{staticPods, []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute}},
+		{staticPods, []time.Duration{0, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second,
+			5 * time.Minute, 5 * time.Minute}},
 	} {
 		for before, want := range c.want {
 			if got := c.of.pause(before); got != want {

@@ -389,7 +389,8 @@ func (r *Runtime) containersOf(sandbox string) []*container {
 }
 
 // UpdateContainerResources notes other limits, which the status then shows.
-func (r *Runtime) UpdateContainerResources(_ context.Context, q *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+func (r *Runtime) UpdateContainerResources(_ context.Context,
+	q *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	c, err := r.container(q.ContainerId)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,8 @@ func (r *Runtime) emit(id string, s *sandbox, what runtimeapi.ContainerEventType
 	if len(r.events.all) == 0 {
 		return
 	}
-	a := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: what, CreatedAt: time.Now().UnixNano(), PodSandboxStatus: s.status()}
+	a := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: what, CreatedAt: time.Now().UnixNano(),
+		PodSandboxStatus: s.status()}
 	for _, c := range r.containersOf(s.id) {
 		a.ContainersStatuses = append(a.ContainersStatuses, c.fullStatus())
 	}
@@ -51,7 +52,8 @@ func (r *Runtime) emit(id string, s *sandbox, what runtimeapi.ContainerEventType
 }
 
 // GetContainerEvents tells of changes until the client or the runtime is gone.
-func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest, s grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
+func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest,
+	s grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
 	c, stop := r.events.listen()
 	defer stop()
 	// The head tells the client that it will miss nothing from now on.

@@ -37,7 +37,8 @@ func (r *Runtime) ExecSync(ctx context.Context, q *runtimeapi.ExecSyncRequest) (
 	switch {
 	case err != nil && run.Err() != nil && ctx.Err() == nil:
 		// By this code the kubelet tells a probe that took too long.
-		return nil, status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %v exceeded: %v", timeout, context.DeadlineExceeded)
+		return nil, status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %v exceeded: %v", timeout,
+			context.DeadlineExceeded)
 	case isNotFound(err):
 		return nil, err
 	case err != nil:

@@ -179,7 +179,8 @@ func start(t *testing.T, system string, change ...func(*Options)) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Node: b.host, OS: system, Streaming: l, Scratch: b.dir, Images: images.NewStore(tb, images.Platform{OS: system}, images.Folder(b.dir))}
+	o := Options{Node: b.host, OS: system, Streaming: l, Scratch: b.dir,
+		Images: images.NewStore(tb, images.Platform{OS: system}, images.Folder(b.dir))}
 	for _, f := range change {
 		f(&o)
 	}
@@ -190,7 +191,8 @@ func start(t *testing.T, system string, change ...func(*Options)) *bed {
 	b.ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	socket := b.serve()
-	c, err := grpc.NewClient("unix://"+socket, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	c, err := grpc.NewClient("unix://"+socket, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +250,8 @@ func (b *bed) create(sandbox, pod, name, script string, change ...func(*runtimea
 	return b.createIn(sandbox, b.config(pod), name, script, change...)
 }
 
-func (b *bed) createIn(sandbox string, pod *runtimeapi.PodSandboxConfig, name, script string, change ...func(*runtimeapi.ContainerConfig)) string {
+func (b *bed) createIn(sandbox string, pod *runtimeapi.PodSandboxConfig, name, script string,
+	change ...func(*runtimeapi.ContainerConfig)) string {
 	b.Helper()
 	c := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: name}, Image: &runtimeapi.ImageSpec{Image: image},

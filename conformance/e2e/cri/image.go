@@ -92,5 +92,6 @@ func (i imageService) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoReques
 		u.UsedBytes.Value += p.Size
 		u.InodesUsed.Value += uint64(len(p.Files))
 	}
-	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{u}, ContainerFilesystems: []*runtimeapi.FilesystemUsage{u}}, nil
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{u},
+		ContainerFilesystems: []*runtimeapi.FilesystemUsage{u}}, nil
 }

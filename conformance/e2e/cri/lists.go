@@ -22,35 +22,40 @@ func inParts[T any](items []T, send func([]T) error) error {
 }
 
 // StreamPodSandboxes is ListPodSandbox in parts.
-func (r *Runtime) StreamPodSandboxes(q *runtimeapi.StreamPodSandboxesRequest, s grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxesResponse]) error {
+func (r *Runtime) StreamPodSandboxes(q *runtimeapi.StreamPodSandboxesRequest,
+	s grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxesResponse]) error {
 	return inParts(r.listSandboxes(q.Filter), func(p []*runtimeapi.PodSandbox) error {
 		return s.Send(&runtimeapi.StreamPodSandboxesResponse{PodSandboxes: p})
 	})
 }
 
 // StreamContainers is ListContainers in parts.
-func (r *Runtime) StreamContainers(q *runtimeapi.StreamContainersRequest, s grpc.ServerStreamingServer[runtimeapi.StreamContainersResponse]) error {
+func (r *Runtime) StreamContainers(q *runtimeapi.StreamContainersRequest,
+	s grpc.ServerStreamingServer[runtimeapi.StreamContainersResponse]) error {
 	return inParts(r.listContainers(q.Filter), func(p []*runtimeapi.Container) error {
 		return s.Send(&runtimeapi.StreamContainersResponse{Containers: p})
 	})
 }
 
 // StreamContainerStats is ListContainerStats in parts.
-func (r *Runtime) StreamContainerStats(q *runtimeapi.StreamContainerStatsRequest, s grpc.ServerStreamingServer[runtimeapi.StreamContainerStatsResponse]) error {
+func (r *Runtime) StreamContainerStats(q *runtimeapi.StreamContainerStatsRequest,
+	s grpc.ServerStreamingServer[runtimeapi.StreamContainerStatsResponse]) error {
 	return inParts(r.listStats(s.Context(), q.Filter), func(p []*runtimeapi.ContainerStats) error {
 		return s.Send(&runtimeapi.StreamContainerStatsResponse{ContainerStats: p})
 	})
 }
 
 // StreamPodSandboxStats is ListPodSandboxStats in parts.
-func (r *Runtime) StreamPodSandboxStats(q *runtimeapi.StreamPodSandboxStatsRequest, s grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxStatsResponse]) error {
+func (r *Runtime) StreamPodSandboxStats(q *runtimeapi.StreamPodSandboxStatsRequest,
+	s grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxStatsResponse]) error {
 	return inParts(r.listPodStats(s.Context(), q.Filter), func(p []*runtimeapi.PodSandboxStats) error {
 		return s.Send(&runtimeapi.StreamPodSandboxStatsResponse{PodSandboxStats: p})
 	})
 }
 
 // StreamPodSandboxMetrics is ListPodSandboxMetrics in parts.
-func (r *Runtime) StreamPodSandboxMetrics(_ *runtimeapi.StreamPodSandboxMetricsRequest, s grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxMetricsResponse]) error {
+func (r *Runtime) StreamPodSandboxMetrics(_ *runtimeapi.StreamPodSandboxMetricsRequest,
+	s grpc.ServerStreamingServer[runtimeapi.StreamPodSandboxMetricsResponse]) error {
 	return inParts(r.metrics(s.Context()), func(p []*runtimeapi.PodSandboxMetrics) error {
 		return s.Send(&runtimeapi.StreamPodSandboxMetricsResponse{PodSandboxMetrics: p})
 	})

@@ -89,7 +89,8 @@ func New(o Options) (*Runtime, error) {
 			o.ImageFS = `C:\`
 		}
 	}
-	r := &Runtime{o: o, sandboxes: map[string]*sandbox{}, containers: map[string]*container{}, names: map[string]string{}, servers: map[*grpc.Server]bool{}}
+	r := &Runtime{o: o, sandboxes: map[string]*sandbox{}, containers: map[string]*container{}, names: map[string]string{},
+		servers: map[*grpc.Server]bool{}}
 	r.life, r.end = context.WithCancel(context.Background())
 	if err := r.serveStreams(); err != nil {
 		r.end()

@@ -24,11 +24,13 @@ func TestVersionAndStatus(t *testing.T) {
 		t.Errorf("%v %v", v, err)
 	}
 	s, err := b.rt.Status(b.ctx, &runtimeapi.StatusRequest{Verbose: true})
-	if err != nil || len(s.Status.Conditions) != 2 || !s.Status.Conditions[0].Status || !s.Status.Conditions[1].Status || s.Info["info"] == "" || s.RuntimeHandlers[1].Name != "runhcs-wcow-process" {
+	if err != nil || len(s.Status.Conditions) != 2 || !s.Status.Conditions[0].Status || !s.Status.Conditions[1].Status ||
+		s.Info["info"] == "" || s.RuntimeHandlers[1].Name != "runhcs-wcow-process" {
 		t.Errorf("%v %v", s, err)
 	}
 	down = errors.New("no network cbr0")
-	if s, err = b.rt.Status(b.ctx, &runtimeapi.StatusRequest{}); err != nil || s.Status.Conditions[1].Status || !strings.Contains(s.Status.Conditions[1].Message, "cbr0") {
+	if s, err = b.rt.Status(b.ctx, &runtimeapi.StatusRequest{}); err != nil || s.Status.Conditions[1].Status ||
+		!strings.Contains(s.Status.Conditions[1].Message, "cbr0") {
 		t.Errorf("%v %v", s, err)
 	}
 	if _, err := b.rt.UpdateRuntimeConfig(b.ctx, &runtimeapi.UpdateRuntimeConfigRequest{}); err != nil {
@@ -61,14 +63,17 @@ func TestSandbox(t *testing.T) {
 	}
 	id := a.PodSandboxId
 	made := b.host.sandboxes[id]
-	if made.Name != "web" || made.UID != "uid-web" || made.Hostname != "web" || len(made.Ports) != 1 || made.Ports[0] != (Port{Protocol: "udp", HostPort: 5353, Container: 53}) || made.DNS.Servers[0] != "10.96.0.10" || made.HostNetwork {
+	if made.Name != "web" || made.UID != "uid-web" || made.Hostname != "web" || len(made.Ports) != 1 ||
+		made.Ports[0] != (Port{Protocol: "udp", HostPort: 5353, Container: 53}) || made.DNS.Servers[0] != "10.96.0.10" || made.HostNetwork {
 		t.Errorf("the node was asked for %+v", made)
 	}
-	if _, err := b.rt.RunPodSandbox(b.ctx, &runtimeapi.RunPodSandboxRequest{Config: c}); err == nil || !strings.Contains(err.Error(), "is reserved for") {
+	if _, err := b.rt.RunPodSandbox(b.ctx, &runtimeapi.RunPodSandboxRequest{Config: c}); err == nil ||
+		!strings.Contains(err.Error(), "is reserved for") {
 		t.Errorf("the same attempt again: %v", err)
 	}
 	s, err := b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
-	if err != nil || s.Status.State != runtimeapi.PodSandboxState_SANDBOX_READY || s.Status.Network.Ip != "10.244.1.9" || s.Status.Network.AdditionalIps[0].Ip != "fd00::9" || s.Status.Metadata.Name != "web" {
+	if err != nil || s.Status.State != runtimeapi.PodSandboxState_SANDBOX_READY || s.Status.Network.Ip != "10.244.1.9" ||
+		s.Status.Network.AdditionalIps[0].Ip != "fd00::9" || s.Status.Metadata.Name != "web" {
 		t.Errorf("%v %v", s, err)
 	}
 	b.pull()
@@ -91,16 +96,19 @@ func sandboxStops(t *testing.T, b *bed, id, run string) {
 		t.Errorf("the container after its sandbox was stopped: %v", s)
 	}
 	ready := &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}
-	for want, f := range map[int]*runtimeapi.PodSandboxFilter{0: {State: ready}, 1: {Id: id[:12], LabelSelector: map[string]string{"app": "web"}}} {
+	for want, f := range map[int]*runtimeapi.PodSandboxFilter{0: {State: ready},
+		1: {Id: id[:12], LabelSelector: map[string]string{"app": "web"}}} {
 		l, err := b.rt.ListPodSandbox(b.ctx, &runtimeapi.ListPodSandboxRequest{Filter: f})
 		if err != nil || len(l.Items) != want {
 			t.Errorf("filter %v: %v %v", f, l, err)
 		}
 	}
-	if s, err := b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id[:13]}); err != nil || s.Status.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || s.Status.Network.Ip != "" {
+	if s, err := b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id[:13]}); err != nil ||
+		s.Status.State != runtimeapi.PodSandboxState_SANDBOX_NOTREADY || s.Status.Network.Ip != "" {
 		t.Errorf("%v %v", s, err)
 	}
-	_, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: id, Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "late"}, Image: &runtimeapi.ImageSpec{Image: image}}})
+	_, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: id,
+		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "late"}, Image: &runtimeapi.ImageSpec{Image: image}}})
 	if err == nil || !strings.Contains(err.Error(), "not ready") {
 		t.Errorf("a container in a stopped sandbox: %v", err)
 	}
@@ -133,7 +141,8 @@ func TestSandboxRefused(t *testing.T) {
 	for want, q := range map[string]*runtimeapi.RunPodSandboxRequest{
 		`no runtime for "kata"`: {Config: b.config("web"), RuntimeHandler: "kata"},
 		"metadata":              {},
-		"ports are 1 to 65535":  {Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "x"}, PortMappings: []*runtimeapi.PortMapping{{ContainerPort: 70000, HostPort: 1}}}},
+		"ports are 1 to 65535": {Config: &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "x"},
+			PortMappings: []*runtimeapi.PortMapping{{ContainerPort: 70000, HostPort: 1}}}},
 	} {
 		if _, err := b.rt.RunPodSandbox(b.ctx, q); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -175,7 +184,8 @@ func TestContainerEnds(t *testing.T) {
 	if _, err := b.rt.StartContainer(b.ctx, &runtimeapi.StartContainerRequest{ContainerId: id}); err == nil {
 		t.Error("it started")
 	}
-	if got := b.status(id); got.State != runtimeapi.ContainerState_CONTAINER_EXITED || got.ExitCode != 128 || got.Reason != "StartError" || !strings.Contains(got.Message, "/no/such/program") {
+	if got := b.status(id); got.State != runtimeapi.ContainerState_CONTAINER_EXITED || got.ExitCode != 128 || got.Reason != "StartError" ||
+		!strings.Contains(got.Message, "/no/such/program") {
 		t.Errorf("a program that is not there: %v", got)
 	}
 }
@@ -264,11 +274,13 @@ func TestSpec(t *testing.T) {
 		}
 	})
 	got := b.host.last
-	if !slices.Equal(got.Process.Args, []string{"/bin/sh", "-c", "true"}) || !slices.Equal(got.Process.Env, []string{"COLOR=pod=1", "SIZE=1"}) ||
+	if !slices.Equal(got.Process.Args, []string{"/bin/sh", "-c", "true"}) ||
+		!slices.Equal(got.Process.Env, []string{"COLOR=pod=1", "SIZE=1"}) ||
 		got.Process.User != "7:8" || !got.ReadOnly || got.Limits != (Limits{CPU: 500, Memory: 1 << 20}) {
 		t.Errorf("%+v", got)
 	}
-	if len(got.Mounts) != 2 || got.Mounts[0].Target != "/etc/x" || !got.Mounts[0].ReadOnly || got.Mounts[1] != (Mount{Source: volume, Target: "/v", ReadOnly: true}) {
+	if len(got.Mounts) != 2 || got.Mounts[0].Target != "/etc/x" || !got.Mounts[0].ReadOnly ||
+		got.Mounts[1] != (Mount{Source: volume, Target: "/v", ReadOnly: true}) {
 		t.Errorf("mounts %+v", got.Mounts)
 	}
 	if text, err := os.ReadFile(got.Mounts[0].Source); err != nil || string(text) != "hello" {
@@ -281,13 +293,15 @@ func TestSpec(t *testing.T) {
 		t.Helper()
 		c := &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "bad"}, Image: &runtimeapi.ImageSpec{Image: image}}
 		change(c)
-		if _, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: s, Config: c}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: s, Config: c}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 	bad("not found", func(c *runtimeapi.ContainerConfig) { c.Image.Image = "example.org/other:1" })
 	bad("without user", func(c *runtimeapi.ContainerConfig) {
-		c.Linux = &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{RunAsGroup: &runtimeapi.Int64Value{Value: 8}}}
+		c.Linux = &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
+			RunAsGroup: &runtimeapi.Int64Value{Value: 8}}}
 	})
 	bad("invalid target container", func(c *runtimeapi.ContainerConfig) {
 		c.Linux = &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
@@ -329,10 +343,12 @@ func TestListContainersAndUpdate(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.f, got, c.want)
 		}
 	}
-	if _, err := b.rt.UpdateContainerResources(b.ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: two, Linux: &runtimeapi.LinuxContainerResources{CpuShares: 77}}); err != nil {
+	if _, err := b.rt.UpdateContainerResources(b.ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: two,
+		Linux: &runtimeapi.LinuxContainerResources{CpuShares: 77}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.status(two); got.Resources.Linux.CpuShares != 77 || got.ImageId == "" || !strings.HasPrefix(got.ImageRef, "example.org/test@sha256:") || got.Image.Image != image {
+	if got := b.status(two); got.Resources.Linux.CpuShares != 77 || got.ImageId == "" ||
+		!strings.HasPrefix(got.ImageRef, "example.org/test@sha256:") || got.Image.Image != image {
 		t.Errorf("%v", got)
 	}
 }

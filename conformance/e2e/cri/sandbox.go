@@ -71,7 +71,8 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, q *runtimeapi.RunPodSandbox
 	r.mu.Unlock()
 	if closed {
 		r.release(s.name)
-		return nil, errors.Join(status.Error(codes.Unavailable, "the runtime is closing"), r.o.Node.RemoveSandbox(context.WithoutCancel(ctx), s.id))
+		return nil, errors.Join(status.Error(codes.Unavailable, "the runtime is closing"),
+			r.o.Node.RemoveSandbox(context.WithoutCancel(ctx), s.id))
 	}
 	r.emit(s.id, s, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
 	r.emit(s.id, s, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
@@ -81,7 +82,8 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, q *runtimeapi.RunPodSandbox
 // attach gives a sandbox its network.
 func (r *Runtime) attach(ctx context.Context, s *sandbox) error {
 	c, w := s.config, s.config.GetWindows().GetSecurityContext()
-	n := Sandbox{ID: s.id, Name: c.Metadata.Name, Namespace: c.Metadata.Namespace, UID: c.Metadata.Uid, Hostname: c.Hostname, Labels: c.Labels, Annotations: c.Annotations}
+	n := Sandbox{ID: s.id, Name: c.Metadata.Name, Namespace: c.Metadata.Namespace, UID: c.Metadata.Uid, Hostname: c.Hostname, Labels: c.Labels,
+		Annotations: c.Annotations}
 	n.HostNetwork = c.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
 	if r.o.OS == "windows" {
 		n.HostProcess = w.GetHostProcess()
@@ -90,7 +92,9 @@ func (r *Runtime) attach(ctx context.Context, s *sandbox) error {
 		// containerd starts the pause container as the pod's user, so that an unknown one
 		// fails here (kubernetes/kubernetes test/e2e/windows/security_context.go).
 		if err := knownUser(w.GetRunAsUsername(), n.HostProcess); err != nil {
-			return fmt.Errorf("failed to start sandbox %q: failed to create containerd task: failed to create shim task: hcs::System::CreateProcess %s: %w", s.id, s.id, err)
+			return fmt.Errorf(
+				"failed to start sandbox %q: failed to create containerd task: failed to create shim task: hcs::System::CreateProcess %s: %w", s.id,
+				s.id, err)
 		}
 	}
 	if d := c.DnsConfig; d != nil {
@@ -103,7 +107,8 @@ func (r *Runtime) attach(ctx context.Context, s *sandbox) error {
 		if p.HostPort < 0 || p.HostPort > 65535 || p.ContainerPort < 1 || p.ContainerPort > 65535 {
 			return status.Errorf(codes.InvalidArgument, "port mapping %d -> %d: ports are 1 to 65535", p.HostPort, p.ContainerPort)
 		}
-		n.Ports = append(n.Ports, Port{Protocol: strings.ToLower(p.Protocol.String()), HostIP: p.HostIp, HostPort: uint16(p.HostPort), Container: uint16(p.ContainerPort)})
+		n.Ports = append(n.Ports, Port{Protocol: strings.ToLower(p.Protocol.String()), HostIP: p.HostIp, HostPort: uint16(p.HostPort),
+			Container: uint16(p.ContainerPort)})
 	}
 	s.hostNetwork = n.HostNetwork
 	addrs, err := r.o.Node.AddSandbox(ctx, n)
@@ -111,7 +116,8 @@ func (r *Runtime) attach(ctx context.Context, s *sandbox) error {
 		// What the plugin has left is taken away, even if the caller is gone.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
-		return errors.Join(fmt.Errorf("failed to setup network for sandbox %q: plugin type=\"winlab\" failed (add): %w", s.id, err), r.o.Node.RemoveSandbox(end, s.id))
+		return errors.Join(fmt.Errorf("failed to setup network for sandbox %q: plugin type=\"winlab\" failed (add): %w", s.id, err),
+			r.o.Node.RemoveSandbox(end, s.id))
 	}
 	s.addrs = addrs
 	return nil
@@ -155,7 +161,8 @@ func (r *Runtime) stopSandbox(ctx context.Context, s *sandbox) error {
 }
 
 // RemovePodSandbox stops a sandbox and forgets it with its containers.
-func (r *Runtime) RemovePodSandbox(ctx context.Context, q *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
+func (r *Runtime) RemovePodSandbox(ctx context.Context, q *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse,
+	error) {
 	s, err := r.sandbox(q.PodSandboxId)
 	if isNotFound(err) {
 		return &runtimeapi.RemovePodSandboxResponse{}, nil
@@ -230,7 +237,8 @@ func (r *Runtime) ListPodSandbox(_ context.Context, q *runtimeapi.ListPodSandbox
 func (r *Runtime) listSandboxes(f *runtimeapi.PodSandboxFilter) (items []*runtimeapi.PodSandbox) {
 	for _, s := range r.allSandboxes() {
 		state := s.state()
-		if f.GetId() != "" && !strings.HasPrefix(s.id, f.Id) || f.GetState() != nil && f.State.State != state || !labelled(s.config.Labels, f.GetLabelSelector()) {
+		if f.GetId() != "" && !strings.HasPrefix(s.id, f.Id) || f.GetState() != nil && f.State.State != state ||
+			!labelled(s.config.Labels, f.GetLabelSelector()) {
 			continue
 		}
 		items = append(items, &runtimeapi.PodSandbox{
@@ -264,7 +272,8 @@ func labelled(labels, selector map[string]string) bool {
 
 // UpdatePodSandboxResources tells of changed limits of a whole pod, of which nothing here
 // depends.
-func (r *Runtime) UpdatePodSandboxResources(_ context.Context, q *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+func (r *Runtime) UpdatePodSandboxResources(_ context.Context,
+	q *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	if _, err := r.sandbox(q.PodSandboxId); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,8 @@ func (r *Runtime) specify(c *container, im *images.Pulled) (Container, error) {
 		return n, nil
 	}
 	n.ReadOnly, n.Privileged = lin.GetReadonlyRootfs(), lin.GetPrivileged()
-	n.AddCaps, n.DropCaps, n.NoNewPrivileges = lin.GetCapabilities().GetAddCapabilities(), lin.GetCapabilities().GetDropCapabilities(), lin.GetNoNewPrivs()
+	n.AddCaps, n.DropCaps, n.NoNewPrivileges = lin.GetCapabilities().GetAddCapabilities(), lin.GetCapabilities().GetDropCapabilities(),
+		lin.GetNoNewPrivs()
 	p.Groups = lin.GetSupplementalGroups()
 	if ns := lin.GetNamespaceOptions(); ns.GetPid() == runtimeapi.NamespaceMode_TARGET {
 		target, err := r.container(ns.GetTargetId())
@@ -205,7 +206,8 @@ var errUser = errors.New("The user name or password is incorrect.") //nolint:sta
 var accounts = []string{"ContainerUser", "ContainerAdministrator", `NT AUTHORITY\NETWORK SERVICE`, `NT AUTHORITY\LOCAL SERVICE`}
 
 // hostAccounts are those of HostProcess containers: "Create a Windows HostProcess Pod".
-var hostAccounts = []string{`NT AUTHORITY\SYSTEM`, `NT AUTHORITY\Local Service`, `NT AUTHORITY\NetworkService`, `NT AUTHORITY\Network Service`}
+var hostAccounts = []string{`NT AUTHORITY\SYSTEM`, `NT AUTHORITY\Local Service`, `NT AUTHORITY\NetworkService`,
+	`NT AUTHORITY\Network Service`}
 
 // knownUser fails for a user whom the system does not know. Names have no case.
 func knownUser(name string, hostProcess bool) error {

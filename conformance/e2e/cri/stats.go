@@ -80,15 +80,18 @@ func (u used) cpu() *runtimeapi.CpuUsage {
 }
 
 func (u used) memory() *runtimeapi.MemoryUsage {
-	return &runtimeapi.MemoryUsage{Timestamp: u.At.UnixNano(), WorkingSetBytes: value(u.Memory), UsageBytes: value(u.Memory), RssBytes: value(u.Memory), AvailableBytes: u.available()}
+	return &runtimeapi.MemoryUsage{Timestamp: u.At.UnixNano(), WorkingSetBytes: value(u.Memory), UsageBytes: value(u.Memory),
+		RssBytes: value(u.Memory), AvailableBytes: u.available()}
 }
 
 func (u used) windowsCPU() *runtimeapi.WindowsCpuUsage {
-	return &runtimeapi.WindowsCpuUsage{Timestamp: u.At.UnixNano(), UsageCoreNanoSeconds: value(uint64(u.CPU)), UsageNanoCores: value(u.nanoCores)}
+	return &runtimeapi.WindowsCpuUsage{Timestamp: u.At.UnixNano(), UsageCoreNanoSeconds: value(uint64(u.CPU)),
+		UsageNanoCores: value(u.nanoCores)}
 }
 
 func (u used) windowsMemory() *runtimeapi.WindowsMemoryUsage {
-	return &runtimeapi.WindowsMemoryUsage{Timestamp: u.At.UnixNano(), WorkingSetBytes: value(u.Memory), CommitMemoryBytes: value(u.Virtual), AvailableBytes: u.available()}
+	return &runtimeapi.WindowsMemoryUsage{Timestamp: u.At.UnixNano(), WorkingSetBytes: value(u.Memory), CommitMemoryBytes: value(u.Virtual),
+		AvailableBytes: u.available()}
 }
 
 func value(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
@@ -146,7 +149,8 @@ func (r *Runtime) ContainerStats(ctx context.Context, q *runtimeapi.ContainerSta
 }
 
 // ListContainerStats tells it of those that run and that a filter takes.
-func (r *Runtime) ListContainerStats(ctx context.Context, q *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
+func (r *Runtime) ListContainerStats(ctx context.Context, q *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse,
+	error) {
 	return &runtimeapi.ListContainerStatsResponse{Stats: r.listStats(ctx, q.Filter)}, nil
 }
 
@@ -176,7 +180,8 @@ func (r *Runtime) PodSandboxStats(ctx context.Context, q *runtimeapi.PodSandboxS
 }
 
 // ListPodSandboxStats tells it of all that a filter takes.
-func (r *Runtime) ListPodSandboxStats(ctx context.Context, q *runtimeapi.ListPodSandboxStatsRequest) (*runtimeapi.ListPodSandboxStatsResponse, error) {
+func (r *Runtime) ListPodSandboxStats(ctx context.Context, q *runtimeapi.ListPodSandboxStatsRequest) (
+	*runtimeapi.ListPodSandboxStatsResponse, error) {
 	return &runtimeapi.ListPodSandboxStatsResponse{Stats: r.listPodStats(ctx, q.Filter)}, nil
 }
 

@@ -41,13 +41,17 @@ func TestStats(t *testing.T) {
 		b.begin(ended)
 		b.exited(ended)
 		a, err := b.rt.ContainerStats(b.ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
-		if err != nil || a.Stats.Cpu.UsageCoreNanoSeconds.Value != 1e9 || a.Stats.Memory.WorkingSetBytes.Value != 3<<20 || a.Stats.Memory.AvailableBytes.Value != 1<<20 || a.Stats.WritableLayer.UsedBytes.Value != 7 {
+		if err != nil || a.Stats.Cpu.UsageCoreNanoSeconds.Value != 1e9 || a.Stats.Memory.WorkingSetBytes.Value != 3<<20 ||
+			a.Stats.Memory.AvailableBytes.Value != 1<<20 || a.Stats.WritableLayer.UsedBytes.Value != 7 {
 			t.Errorf("%s: %v %v", system, a, err)
 		}
-		if l, err := b.rt.ListContainerStats(b.ctx, &runtimeapi.ListContainerStatsRequest{}); err != nil || len(l.Stats) != 1 || l.Stats[0].Attributes.Id != id {
+		if l, err := b.rt.ListContainerStats(b.ctx, &runtimeapi.ListContainerStatsRequest{}); err != nil || len(l.Stats) != 1 ||
+			l.Stats[0].Attributes.Id != id {
 			t.Errorf("%s: %v %v", system, l, err)
 		}
-		l, err := b.rt.ListPodSandboxStats(b.ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: &runtimeapi.PodSandboxStatsFilter{LabelSelector: map[string]string{"app": "web"}}})
+		l,
+			err := b.rt.ListPodSandboxStats(b.ctx, &runtimeapi.ListPodSandboxStatsRequest{
+			Filter: &runtimeapi.PodSandboxStatsFilter{LabelSelector: map[string]string{"app": "web"}}})
 		if err != nil || len(l.Stats) != 1 {
 			t.Fatalf("%s: %v %v", system, l, err)
 		}
@@ -57,7 +61,8 @@ func TestStats(t *testing.T) {
 			t.Error(err)
 		case system == "linux" && (p.Stats.Windows != nil || p.Stats.Linux.Process.ProcessCount.Value != 2 || len(p.Stats.Linux.Containers) != 1):
 			t.Errorf("%v", p)
-		case system == "windows" && (p.Stats.Linux != nil || p.Stats.Windows.Memory.CommitMemoryBytes.Value != 5<<20 || len(p.Stats.Windows.Containers) != 1):
+		case system == "windows" && (p.Stats.Linux != nil || p.Stats.Windows.Memory.CommitMemoryBytes.Value != 5<<20 ||
+			len(p.Stats.Windows.Containers) != 1):
 			t.Errorf("%v", p)
 		}
 		metrics(t, b)
@@ -72,7 +77,8 @@ func metrics(t *testing.T, b *bed) {
 		t.Errorf("%v %v", d, err)
 	}
 	m, err := b.rt.ListPodSandboxMetrics(b.ctx, &runtimeapi.ListPodSandboxMetricsRequest{})
-	if err != nil || len(m.PodMetrics) != 2 || len(m.PodMetrics[1].ContainerMetrics) != 1 || m.PodMetrics[1].ContainerMetrics[0].Metrics[0].Value.Value != 3<<20 {
+	if err != nil || len(m.PodMetrics) != 2 || len(m.PodMetrics[1].ContainerMetrics) != 1 ||
+		m.PodMetrics[1].ContainerMetrics[0].Metrics[0].Value.Value != 3<<20 {
 		t.Errorf("%v %v", m, err)
 	}
 }
@@ -96,26 +102,33 @@ func TestListsInParts(t *testing.T) {
 	b := start(t, "linux")
 	id := b.running("sleep 1000")
 	_ = id
-	if n, parts := count(t, must(b.rt.StreamPodSandboxes(b.ctx, &runtimeapi.StreamPodSandboxesRequest{})), nil, func(a *runtimeapi.StreamPodSandboxesResponse) int { return len(a.PodSandboxes) }); n != 1 || parts != 1 {
+	if n, parts := count(t, must(b.rt.StreamPodSandboxes(b.ctx, &runtimeapi.StreamPodSandboxesRequest{})), nil,
+		func(a *runtimeapi.StreamPodSandboxesResponse) int { return len(a.PodSandboxes) }); n != 1 || parts != 1 {
 		t.Errorf("%d sandboxes in %d parts", n, parts)
 	}
-	if n, _ := count(t, must(b.rt.StreamContainers(b.ctx, &runtimeapi.StreamContainersRequest{})), nil, func(a *runtimeapi.StreamContainersResponse) int { return len(a.Containers) }); n != 1 {
+	if n, _ := count(t, must(b.rt.StreamContainers(b.ctx, &runtimeapi.StreamContainersRequest{})), nil,
+		func(a *runtimeapi.StreamContainersResponse) int { return len(a.Containers) }); n != 1 {
 		t.Errorf("%d containers", n)
 	}
-	if n, _ := count(t, must(b.rt.StreamContainerStats(b.ctx, &runtimeapi.StreamContainerStatsRequest{})), nil, func(a *runtimeapi.StreamContainerStatsResponse) int { return len(a.ContainerStats) }); n != 1 {
+	if n, _ := count(t, must(b.rt.StreamContainerStats(b.ctx, &runtimeapi.StreamContainerStatsRequest{})), nil,
+		func(a *runtimeapi.StreamContainerStatsResponse) int { return len(a.ContainerStats) }); n != 1 {
 		t.Errorf("%d statistics", n)
 	}
-	if n, _ := count(t, must(b.rt.StreamPodSandboxStats(b.ctx, &runtimeapi.StreamPodSandboxStatsRequest{})), nil, func(a *runtimeapi.StreamPodSandboxStatsResponse) int { return len(a.PodSandboxStats) }); n != 1 {
+	if n, _ := count(t, must(b.rt.StreamPodSandboxStats(b.ctx, &runtimeapi.StreamPodSandboxStatsRequest{})), nil,
+		func(a *runtimeapi.StreamPodSandboxStatsResponse) int { return len(a.PodSandboxStats) }); n != 1 {
 		t.Errorf("%d statistics of pods", n)
 	}
-	if n, _ := count(t, must(b.rt.StreamPodSandboxMetrics(b.ctx, &runtimeapi.StreamPodSandboxMetricsRequest{})), nil, func(a *runtimeapi.StreamPodSandboxMetricsResponse) int { return len(a.PodSandboxMetrics) }); n != 1 {
+	if n, _ := count(t, must(b.rt.StreamPodSandboxMetrics(b.ctx, &runtimeapi.StreamPodSandboxMetricsRequest{})), nil,
+		func(a *runtimeapi.StreamPodSandboxMetricsResponse) int { return len(a.PodSandboxMetrics) }); n != 1 {
 		t.Errorf("%d metrics", n)
 	}
-	if n, _ := count(t, must(b.im.StreamImages(b.ctx, &runtimeapi.StreamImagesRequest{})), nil, func(a *runtimeapi.StreamImagesResponse) int { return len(a.Images) }); n != 1 {
+	if n, _ := count(t, must(b.im.StreamImages(b.ctx, &runtimeapi.StreamImagesRequest{})), nil,
+		func(a *runtimeapi.StreamImagesResponse) int { return len(a.Images) }); n != 1 {
 		t.Errorf("%d images", n)
 	}
 	var parts []int
-	if err := inParts(make([]int, 2*part+1), func(p []int) error { parts = append(parts, len(p)); return nil }); err != nil || len(parts) != 3 || parts[2] != 1 {
+	if err := inParts(make([]int, 2*part+1), func(p []int) error { parts = append(parts, len(p)); return nil }); err != nil ||
+		len(parts) != 3 || parts[2] != 1 {
 		t.Errorf("%v %v", parts, err)
 	}
 }
@@ -141,7 +154,8 @@ func TestEvents(t *testing.T) {
 	id := b.running("exit 3")
 	want := []runtimeapi.ContainerEventType{
 		runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, // the sandbox
-		runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT,
+		runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT,
+		runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT,
 	}
 	for i, w := range want {
 		e, err := s.Recv()

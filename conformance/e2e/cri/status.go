@@ -16,7 +16,8 @@ func (r *Runtime) ContainerStatus(_ context.Context, q *runtimeapi.ContainerStat
 	}
 	a := &runtimeapi.ContainerStatusResponse{Status: c.fullStatus()}
 	if q.Verbose {
-		a.Info = info(map[string]any{"sandboxID": c.sandbox.id, "process": c.made.Process, "credentialSpec": c.made.CredentialSpec, "config": c.config})
+		a.Info = info(map[string]any{"sandboxID": c.sandbox.id, "process": c.made.Process, "credentialSpec": c.made.CredentialSpec,
+			"config": c.config})
 	}
 	return a, nil
 }

@@ -62,7 +62,8 @@ func streamServer(s streaming.Server) *http.Server {
 type streams struct{ r *Runtime }
 
 // Exec runs a command with a client's streams.
-func (s streams) Exec(ctx context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+func (s streams) Exec(ctx context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool,
+	resize <-chan remotecommand.TerminalSize) error {
 	ctx, cancel := s.life(ctx)
 	defer cancel()
 	e := execution{cmd: cmd, in: in, tty: tty, resize: resize}
@@ -92,7 +93,8 @@ func (s streams) life(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Attach connects a client to a container's first process until one of them ends.
-func (s streams) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize) error {
+func (s streams) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, _ bool,
+	resize <-chan remotecommand.TerminalSize) error {
 	c, err := s.r.container(id)
 	if err != nil {
 		return err
@@ -185,7 +187,8 @@ func (s streams) PortForward(ctx context.Context, id string, port int32, stream 
 }
 
 // ReopenContainerLog goes on with a new log file, for the kubelet's rotation.
-func (r *Runtime) ReopenContainerLog(_ context.Context, q *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
+func (r *Runtime) ReopenContainerLog(_ context.Context, q *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse,
+	error) {
 	if err := r.mustRun(q.ContainerId); err != nil {
 		return nil, err
 	}

@@ -37,11 +37,13 @@ func (b *bed) running(script string, change ...func(*runtimeapi.ContainerConfig)
 func TestExecSync(t *testing.T) {
 	b := start(t, "linux")
 	id := b.running("sleep 1000")
-	a, err := b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"/bin/sh", "-c", "echo $COLOR; echo no >&2; exit 9"}})
+	a, err := b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id,
+		Cmd: []string{"/bin/sh", "-c", "echo $COLOR; echo no >&2; exit 9"}})
 	if err != nil || string(a.Stdout) != "image\n" || string(a.Stderr) != "no\n" || a.ExitCode != 9 {
 		t.Errorf("%v %v", a, err)
 	}
-	if a, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"head", "-c", "17000000", "/dev/zero"}}); err != nil || len(a.Stdout) != maxOutput {
+	if a, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id,
+		Cmd: []string{"head", "-c", "17000000", "/dev/zero"}}); err != nil || len(a.Stdout) != maxOutput {
 		t.Errorf("%d bytes: %v", len(a.GetStdout()), err)
 	}
 	_, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"sleep", "1000"}, Timeout: 1})
@@ -49,19 +51,23 @@ func TestExecSync(t *testing.T) {
 		t.Errorf("a command that takes too long: %v", err)
 	}
 	// What the command has left behind holds its output open.
-	if a, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"/bin/sh", "-c", "sleep 30 & echo done"}}); err != nil || string(a.Stdout) != "done\n" {
+	if a, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id,
+		Cmd: []string{"/bin/sh", "-c", "sleep 30 & echo done"}}); err != nil || string(a.Stdout) != "done\n" {
 		t.Errorf("%v %v", a, err)
 	}
-	if _, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: "none", Cmd: []string{"true"}}); status.Code(err) != codes.NotFound {
+	if _, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: "none", Cmd: []string{"true"}}); status.Code(
+		err) != codes.NotFound {
 		t.Errorf("no container: %v", err)
 	}
-	if _, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"/no/such"}}); err == nil || !strings.Contains(err.Error(), "/no/such") {
+	if _, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"/no/such"}}); err == nil ||
+		!strings.Contains(err.Error(), "/no/such") {
 		t.Errorf("no program: %v", err)
 	}
 	if _, err = b.rt.StopContainer(b.ctx, &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "CONTAINER_EXITED") {
+	if _, err = b.rt.ExecSync(b.ctx, &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"true"}}); err == nil ||
+		!strings.Contains(err.Error(), "CONTAINER_EXITED") {
 		t.Errorf("a container that has ended: %v", err)
 	}
 }
@@ -82,18 +88,21 @@ func (b *bed) executor(address string) remotecommand.Executor {
 func TestExecStreams(t *testing.T) {
 	b := start(t, "linux")
 	id := b.running("sleep 1000")
-	a, err := b.rt.Exec(b.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"/bin/sh", "-c", "cat; echo no >&2; exit 4"}, Stdin: true, Stdout: true, Stderr: true})
+	a, err := b.rt.Exec(b.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"/bin/sh", "-c", "cat; echo no >&2; exit 4"},
+		Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	err = b.executor(a.Url).StreamWithContext(b.ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errOut})
+	err = b.executor(a.Url).StreamWithContext(b.ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out,
+		Stderr: &errOut})
 	var code exec.CodeExitError
 	if !errors.As(err, &code) || code.Code != 4 || out.String() != "hello" || errOut.String() != "no\n" {
 		t.Errorf("%v %q %q", err, out.String(), errOut.String())
 	}
 	// A terminal of 40 columns.
-	if a, err = b.rt.Exec(b.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"/bin/sh", "-c", "read x; stty size; tty"}, Stdin: true, Stdout: true, Tty: true}); err != nil {
+	if a, err = b.rt.Exec(b.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"/bin/sh", "-c", "read x; stty size; tty"},
+		Stdin: true, Stdout: true, Tty: true}); err != nil {
 		t.Fatal(err)
 	}
 	in, feed := io.Pipe()
@@ -109,7 +118,8 @@ func TestExecStreams(t *testing.T) {
 		t.Errorf("%v %q", err, out.String())
 	}
 	_ = feed.Close()
-	if _, err = b.rt.Exec(b.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"x"}, Tty: true, Stderr: true}); status.Code(err) != codes.InvalidArgument {
+	if _, err = b.rt.Exec(b.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"x"}, Tty: true, Stderr: true}); status.Code(
+		err) != codes.InvalidArgument {
 		t.Errorf("a terminal with a standard error: %v", err)
 	}
 }
@@ -126,13 +136,15 @@ func (s sizes) Next() *remotecommand.TerminalSize {
 
 func TestAttach(t *testing.T) {
 	b := start(t, "linux")
-	id := b.running("while read x; do echo got $x; done; echo end; exit 6", func(c *runtimeapi.ContainerConfig) { c.Stdin, c.StdinOnce = true, true })
+	id := b.running("while read x; do echo got $x; done; echo end; exit 6",
+		func(c *runtimeapi.ContainerConfig) { c.Stdin, c.StdinOnce = true, true })
 	a, err := b.rt.Attach(b.ctx, &runtimeapi.AttachRequest{ContainerId: id, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	if err := b.executor(a.Url).StreamWithContext(b.ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("a\nb\n"), Stdout: &out, Stderr: &errOut}); err != nil {
+	if err := b.executor(a.Url).StreamWithContext(b.ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("a\nb\n"), Stdout: &out,
+		Stderr: &errOut}); err != nil {
 		t.Error(err)
 	}
 	if want := "got a\ngot b\nend\n"; out.String() != want {
@@ -151,7 +163,8 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := b.executor(a.Url).StreamWithContext(b.ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("a\n"), Stdout: &out, Tty: true}); err != nil {
+	if err := b.executor(a.Url).StreamWithContext(b.ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("a\n"), Stdout: &out,
+		Tty: true}); err != nil {
 		t.Error(err)
 	}
 	b.exited(id)
@@ -193,7 +206,8 @@ func TestPortForward(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop, ready := make(chan struct{}), make(chan struct{})
-	f, err := portforward.New(spdy.NewDialer(upgrade, &http.Client{Transport: trip}, http.MethodPost, u), []string{"0:" + port}, stop, ready, io.Discard, io.Discard)
+	f, err := portforward.New(spdy.NewDialer(upgrade, &http.Client{Transport: trip}, http.MethodPost, u), []string{"0:" + port}, stop, ready,
+		io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

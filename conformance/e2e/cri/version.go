@@ -63,7 +63,8 @@ func (r *Runtime) Status(_ context.Context, q *runtimeapi.StatusRequest) (*runti
 
 // UpdateRuntimeConfig takes the node's pod range, which is of no use here: the network
 // plugin of the lab has it from its own configuration.
-func (r *Runtime) UpdateRuntimeConfig(_ context.Context, q *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
+func (r *Runtime) UpdateRuntimeConfig(_ context.Context, q *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse,
+	error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.podCIDR = q.GetRuntimeConfig().GetNetworkConfig().GetPodCidr()

@@ -27,7 +27,8 @@ func (b *bed) prefix() string { return filepath.Join(b.dir, "drive_c") }
 func (b *bed) windowsConfig(user string, host bool) *runtimeapi.PodSandboxConfig {
 	c := b.config("web")
 	c.LogDirectory = `C:\var\log\pods\web`
-	c.Windows = &runtimeapi.WindowsPodSandboxConfig{SecurityContext: &runtimeapi.WindowsSandboxSecurityContext{RunAsUsername: user, HostProcess: host}}
+	c.Windows = &runtimeapi.WindowsPodSandboxConfig{SecurityContext: &runtimeapi.WindowsSandboxSecurityContext{RunAsUsername: user,
+		HostProcess: host}}
 	return c
 }
 
@@ -79,7 +80,8 @@ func TestWindowsContainer(t *testing.T) {
 		}
 	})
 	got := b.host.last
-	if !slices.Equal(got.Process.Env, []string{`PATH=C:\y`}) || got.Limits.Memory != 1<<30 || got.Limits.CPU != int64(processors())*250 || !strings.Contains(got.CredentialSpec, "acme.com") {
+	if !slices.Equal(got.Process.Env, []string{`PATH=C:\y`}) || got.Limits.Memory != 1<<30 || got.Limits.CPU != int64(processors())*250 ||
+		!strings.Contains(got.CredentialSpec, "acme.com") {
 		t.Errorf("%+v", got)
 	}
 	b.begin(id)
@@ -110,7 +112,8 @@ func TestHostProcess(t *testing.T) {
 	if s := b.host.sandboxes[a.PodSandboxId]; !s.HostProcess || !s.HostNetwork {
 		t.Errorf("%+v", s)
 	}
-	if s, err := b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: a.PodSandboxId}); err != nil || s.Status.Network.Ip != "" {
+	if s, err := b.rt.PodSandboxStatus(b.ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: a.PodSandboxId}); err != nil ||
+		s.Status.Network.Ip != "" {
 		t.Errorf("%v %v", s, err)
 	}
 	_, err = b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: a.PodSandboxId, Config: &runtimeapi.ContainerConfig{
@@ -120,7 +123,8 @@ func TestHostProcess(t *testing.T) {
 		t.Errorf("a plain container in a HostProcess pod: %v", err)
 	}
 	b.create(a.PodSandboxId, "web", "host", "true", func(c *runtimeapi.ContainerConfig) {
-		c.Windows = &runtimeapi.WindowsContainerConfig{SecurityContext: &runtimeapi.WindowsContainerSecurityContext{HostProcess: true, RunAsUsername: `NT AUTHORITY\SYSTEM`}}
+		c.Windows = &runtimeapi.WindowsContainerConfig{SecurityContext: &runtimeapi.WindowsContainerSecurityContext{HostProcess: true,
+			RunAsUsername: `NT AUTHORITY\SYSTEM`}}
 	})
 	if !b.host.last.HostProcess {
 		t.Errorf("%+v", b.host.last)

@@ -27,7 +27,8 @@ type Options struct {
 }
 
 // ErrNoRuntime says that nothing on this machine can run kind's nodes.
-var ErrNoRuntime = errors.New("kind runs its nodes in containers of Docker, podman or nerdctl, and none of them answers on this machine: start one, or take --provider simulated")
+var ErrNoRuntime = errors.New(
+	"kind runs its nodes in containers of Docker, podman or nerdctl, and none of them answers on this machine: start one, or take --provider simulated")
 
 // ready is how long a cluster may take, once its images are there.
 const ready = 5 * time.Minute

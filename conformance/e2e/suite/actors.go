@@ -64,7 +64,8 @@ func (a *actors) namespace(ctx context.Context) (string, error) {
 		_, err := a.client.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	}); err != nil {
-		return "", errors.Join(fmt.Errorf("the namespace of the flows' pods has no service account: %w", err), a.client.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}))
+		return "", errors.Join(fmt.Errorf("the namespace of the flows' pods has no service account: %w", err),
+			a.client.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}))
 	}
 	a.ns = ns.Name
 	return a.ns, nil
@@ -92,13 +93,15 @@ func (a *actors) node(name string) (*v1.Node, error) {
 		i = 1
 	}
 	if i >= len(nodes) {
-		return nil, errLacks{fmt.Sprintf("no node of this cluster can be %s: it has %d Windows nodes and %d Linux nodes that are ready", name, len(a.c.Windows()), len(a.c.Linux()))}
+		return nil, errLacks{fmt.Sprintf("no node of this cluster can be %s: it has %d Windows nodes and %d Linux nodes that are ready", name,
+			len(a.c.Windows()), len(a.c.Linux()))}
 	}
 	return &nodes[i], nil
 }
 
 // homes are the nodes of the ledger's pods.
-var homes = map[string]string{"client": "win1", "neighbour": "win1", "peer": "win2", "linux-client": "linux1", "win-webserver-0": "win1", "win-webserver-1": "win2"}
+var homes = map[string]string{"client": "win1", "neighbour": "win1", "peer": "win2", "linux-client": "linux1", "win-webserver-0": "win1",
+	"win-webserver-1": "win2"}
 
 // actorFor returns the pod that plays a sender or receiver: pod/NAME, or node/NAME for a pod in
 // the network of its node.
@@ -239,7 +242,8 @@ func (a *actors) startWeb(ctx context.Context, e *Env) error {
 		a.service = s
 	}
 	return eventually(ctx, e.Options.PodStart, func(ctx context.Context) error {
-		list, err := a.client.DiscoveryV1().EndpointSlices(a.ns).List(ctx, metav1.ListOptions{LabelSelector: discovery.LabelServiceName + "=" + a.service.Name})
+		list, err := a.client.DiscoveryV1().EndpointSlices(a.ns).List(ctx,
+			metav1.ListOptions{LabelSelector: discovery.LabelServiceName + "=" + a.service.Name})
 		if err != nil {
 			return err
 		}
@@ -261,7 +265,8 @@ func (a *actors) startWeb(ctx context.Context, e *Env) error {
 func (a *actors) webService(ctx context.Context, name string, t v1.ServiceType) (*v1.Service, error) {
 	services, families := a.client.CoreV1().Services(a.ns), v1.IPFamilyPolicyPreferDualStack
 	s, err := services.Create(ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1.ServiceSpec{Type: t, IPFamilyPolicy: &families, Selector: map[string]string{"app": "win-webserver"}, Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}, metav1.CreateOptions{})
+		Spec: v1.ServiceSpec{Type: t, IPFamilyPolicy: &families, Selector: map[string]string{"app": "win-webserver"},
+			Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return services.Get(ctx, name, metav1.GetOptions{})
 	}
@@ -370,7 +375,8 @@ func (a *actors) findNode(ctx context.Context, e *Env, name, port, family string
 
 // apiServerOn is the port on which an API server listens at an address.
 func (a *actors) apiServerOn(ctx context.Context, ip string) string {
-	list, err := a.client.DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{LabelSelector: discovery.LabelServiceName + "=kubernetes"})
+	list, err := a.client.DiscoveryV1().EndpointSlices("default").List(ctx,
+		metav1.ListOptions{LabelSelector: discovery.LabelServiceName + "=kubernetes"})
 	if err != nil {
 		return ""
 	}
@@ -415,5 +421,6 @@ func address(all []string, family string) (string, error) {
 			return a, nil
 		}
 	}
-	return "", errLacks{fmt.Sprintf("there is no %s address; there are %s", map[bool]string{false: "IPv4", true: "IPv6"}[family == "ipv6"], strings.Join(all, ", "))}
+	return "", errLacks{fmt.Sprintf("there is no %s address; there are %s", map[bool]string{false: "IPv4", true: "IPv6"}[family == "ipv6"],
+		strings.Join(all, ", "))}
 }

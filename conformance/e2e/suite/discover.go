@@ -62,7 +62,8 @@ func Discover(ctx context.Context, client kubernetes.Interface, provider string,
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		info := n.Status.NodeInfo
-		c.Nodes = append(c.Nodes, result.ClusterNode{Name: n.Name, OS: osOf(n), Build: buildOf(n), Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion, Image: info.OSImage})
+		c.Nodes = append(c.Nodes, result.ClusterNode{Name: n.Name, OS: osOf(n), Build: buildOf(n), Kubelet: info.KubeletVersion,
+			Runtime: info.ContainerRuntimeVersion, Image: info.OSImage})
 		for _, kv := range []map[string]string{n.Labels, n.Annotations} {
 			if _, ok := kv[simulatedKey]; ok {
 				c.Simulated, c.Lab = true, cmp.Or(c.Lab, kv[labKey], given.Lab)

@@ -114,7 +114,10 @@ func (e *Env) toEnd(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 }
 
 func podReady(p *v1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady && c.Status == v1.ConditionTrue })
+	return slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady &&
+			c.Status == v1.ConditionTrue
+	})
 }
 
 func podFinished(p *v1.Pod) bool {
@@ -188,7 +191,8 @@ func ended(p *v1.Pod) string {
 
 // lastEvent is the last thing that the cluster said about a pod.
 func (e *Env) lastEvent(ctx context.Context, pod *v1.Pod) string {
-	list, err := e.ClientSet.CoreV1().Events(pod.Namespace).List(context.WithoutCancel(ctx), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod.Name, TimeoutSeconds: new(int64(10))})
+	list, err := e.ClientSet.CoreV1().Events(pod.Namespace).List(context.WithoutCancel(ctx),
+		metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod.Name, TimeoutSeconds: new(int64(10))})
 	if err != nil || len(list.Items) == 0 {
 		return ""
 	}
@@ -207,7 +211,8 @@ func (o output) all() string { return strings.TrimSpace(o.stdout + "\n" + o.stde
 // exec runs a command in a container. An exit code is not an error: only a command that
 // could not be run is.
 func (e *Env) exec(ctx context.Context, pod *v1.Pod, container string, command ...string) (output, error) {
-	options := e2epod.ExecOptions{Command: command, Namespace: pod.Namespace, PodName: pod.Name, ContainerName: container, CaptureStdout: true, CaptureStderr: true, Quiet: true}
+	options := e2epod.ExecOptions{Command: command, Namespace: pod.Namespace, PodName: pod.Name, ContainerName: container, CaptureStdout: true,
+		CaptureStderr: true, Quiet: true}
 	var o output
 	err := patiently(ctx, func() (err error) {
 		o.stdout, o.stderr, err = e2epod.Exec(e.TContext(ctx), options)

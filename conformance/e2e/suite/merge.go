@@ -59,7 +59,10 @@ func join(all, doc *result.Document) error {
 	}
 	all.Areas = union(all.Areas, doc.Areas, func(a, b result.Area) bool { return a.ID == b.ID })
 	all.Claims = union(all.Claims, doc.Claims, func(a, b result.Claim) bool { return a.ID == b.ID })
-	all.Statics = union(all.Statics, doc.Statics, func(a, b result.Static) bool { return a.Claim == b.Claim && a.What == b.What && a.Where == b.Where })
+	all.Statics = union(all.Statics, doc.Statics, func(a, b result.Static) bool {
+		return a.Claim == b.Claim && a.What == b.What &&
+			a.Where == b.Where
+	})
 	all.Systems = union(all.Systems, doc.Systems, func(a, b result.System) bool { return a.ID == b.ID })
 	for _, c := range doc.Cells {
 		joinCell(all, c)

@@ -36,7 +36,9 @@ func (c *Cluster) LeaveOut(specs []Spec) (sure []Spec, note string) {
 			what = "network plugin as the ledger names it"
 		}
 	}
-	note = fmt.Sprintf("%d checks are left out, since they are about some networks only and the %s is not known (%s); they are of the claims %s", len(specs)-len(sure), what, flags, strings.Join(ids, ", "))
+	note = fmt.Sprintf(
+		"%d checks are left out, since they are about some networks only and the %s is not known (%s); they are of the claims %s",
+		len(specs)-len(sure), what, flags, strings.Join(ids, ", "))
 	c.note("%s", note)
 	return sure, note
 }
@@ -54,7 +56,8 @@ func (s *Spec) restsOnNetwork(targets []claims.Target) bool {
 		}
 		var as []claims.Target
 		for _, t := range targets {
-			if t.Network != "" && t.Network != d.Network || t.Plugin != "" && t.Plugin != d.Plugin || !(claims.Where{Kubernetes: d.Kubernetes}).Applies(t) {
+			if t.Network != "" && t.Network != d.Network || t.Plugin != "" && t.Plugin != d.Plugin ||
+				!(claims.Where{Kubernetes: d.Kubernetes}).Applies(t) {
 				continue
 			}
 			t.Network, t.Plugin = d.Network, d.Plugin
@@ -104,7 +107,8 @@ func calico(ctx context.Context, client kubernetes.Interface) (plugin, network s
 		}
 		plugin = "calico"
 		for _, container := range slices.Concat(ds.Spec.Template.Spec.InitContainers, ds.Spec.Template.Spec.Containers) {
-			if i := slices.IndexFunc(container.Env, func(e v1.EnvVar) bool { return e.Name == "CALICO_NETWORKING_BACKEND" }); i >= 0 && network == "" {
+			if i := slices.IndexFunc(container.Env, func(e v1.EnvVar) bool { return e.Name == "CALICO_NETWORKING_BACKEND" }); i >= 0 &&
+				network == "" {
 				network = networkOfCalico[container.Env[i].Value]
 			}
 		}

@@ -20,11 +20,13 @@ import (
 // TestPlugin: network and plugin are found by what a plugin leaves in a cluster.
 func TestPlugin(t *testing.T) {
 	node := func(annotations map[string]string) runtime.Object {
-		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win1", Annotations: annotations}, Status: v1.NodeStatus{NodeInfo: v1.NodeSystemInfo{OperatingSystem: "windows"}}}
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win1", Annotations: annotations},
+			Status: v1.NodeStatus{NodeInfo: v1.NodeSystemInfo{OperatingSystem: "windows"}}}
 	}
 	calico := func(backend string) runtime.Object {
-		return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "calico-system", Name: "calico-node-windows"}, Spec: appsv1.DaemonSetSpec{Template: v1.PodTemplateSpec{Spec: v1.PodSpec{
-			Containers: []v1.Container{{Name: "node", Env: []v1.EnvVar{{Name: "CALICO_NETWORKING_BACKEND", Value: backend}}}}}}}}
+		return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "calico-system", Name: "calico-node-windows"},
+			Spec: appsv1.DaemonSetSpec{Template: v1.PodTemplateSpec{Spec: v1.PodSpec{
+				Containers: []v1.Container{{Name: "node", Env: []v1.EnvVar{{Name: "CALICO_NETWORKING_BACKEND", Value: backend}}}}}}}}
 	}
 	for _, c := range []struct {
 		name, plugin, network string
@@ -33,12 +35,15 @@ func TestPlugin(t *testing.T) {
 		{"nothing", "", "", node(nil)},
 		{"flannel on a node", "flannel", "overlay", node(map[string]string{flannelBackend: "vxlan"})},
 		{"flannel without tunnels", "flannel", "l2bridge", node(map[string]string{flannelBackend: "host-gw"})},
-		{"flannel's ConfigMap", "flannel", "overlay", &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel", Name: "kube-flannel-cfg"}, Data: map[string]string{"net-conf.json": `{"Backend": {"Type": "vxlan"}}`}}},
+		{"flannel's ConfigMap", "flannel", "overlay", &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel",
+			Name: "kube-flannel-cfg"}, Data: map[string]string{"net-conf.json": `{"Backend": {"Type": "vxlan"}}`}}},
 		{"Calico, VXLAN", "calico", "overlay", calico("vxlan")},
 		{"Calico, BGP", "calico", "l2bridge", calico("windows-bgp")},
 		{"Calico, something else", "calico", "", calico("none")},
-		{"Amazon", "amazon-vpc-cni", "l2bridge", &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "amazon-vpc-cni"}, Data: map[string]string{"enable-windows-ipam": "true"}}},
-		{"Amazon without Windows", "", "", &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "amazon-vpc-cni"}, Data: map[string]string{"enable-windows-ipam": "false"}}},
+		{"Amazon", "amazon-vpc-cni", "l2bridge", &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "amazon-vpc-cni"},
+			Data: map[string]string{"enable-windows-ipam": "true"}}},
+		{"Amazon without Windows", "", "", &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "amazon-vpc-cni"},
+			Data: map[string]string{"enable-windows-ipam": "false"}}},
 	} {
 		d, err := Discover(t.Context(), fake.NewClientset(c.has), "kubeconfig", Given{})
 		if err != nil {
@@ -72,7 +77,8 @@ func TestLeaveOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("%d of %d checks when nothing is known", len(apply)-len(sure), len(apply)); !strings.Contains(strings.ReplaceAll(string(page), "\n", " "), want) {
+	if want := fmt.Sprintf("%d of %d checks when nothing is known", len(apply)-len(sure),
+		len(apply)); !strings.Contains(strings.ReplaceAll(string(page), "\n", " "), want) {
 		t.Errorf("docs/cluster.md lacks %q", want)
 	}
 	// One is about overlay networks, the other about all.

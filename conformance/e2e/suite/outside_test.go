@@ -57,7 +57,8 @@ func TestFromOutside(t *testing.T) {
 	}{
 		{"it listens", claims.Flow{From: lan}, d, place{host: host, port: port}, seen{verdict: trace.Delivered}, false},
 		{"nothing listens", claims.Flow{From: lan}, d, place{host: host, port: nobody}, seen{verdict: trace.Rejected}, false},
-		{"the source", claims.Flow{From: lan, SeenAs: lan}, d, place{host: host, port: port}, seen{verdict: trace.Delivered, source: "127.0.0.1"}, false},
+		{"the source", claims.Flow{From: lan, SeenAs: lan}, d, place{host: host, port: port}, seen{verdict: trace.Delivered, source: "127.0.0.1"},
+			false},
 		{"no machine", claims.Flow{From: lan}, nil, place{}, seen{}, true},
 		{"a machine that nothing can be", claims.Flow{From: "host/internet"}, d, place{}, seen{}, true},
 		{"ping", claims.Flow{From: lan, Protocol: "ping"}, d, place{}, seen{}, true},

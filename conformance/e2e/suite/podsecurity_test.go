@@ -35,7 +35,8 @@ func TestAdviceKeepsPodSecurity(t *testing.T) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(pod, &p); err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range evaluator.EvaluatePod(admissionapi.LevelVersion{Level: admissionapi.LevelRestricted, Version: admissionapi.MajorMinorVersion(1, minor)}, &p.ObjectMeta, &p.Spec) {
+		for _, r := range evaluator.EvaluatePod(admissionapi.LevelVersion{Level: admissionapi.LevelRestricted,
+			Version: admissionapi.MajorMinorVersion(1, minor)}, &p.ObjectMeta, &p.Spec) {
 			if !r.Allowed {
 				return false
 			}
@@ -57,7 +58,8 @@ func TestAdviceKeepsPodSecurity(t *testing.T) {
 					tried[kind]++
 					if !admits(after, minor) {
 						text, _ := yaml.Marshal(after)
-						t.Errorf("claim %s, field %s, Kubernetes 1.%d: restricted admits the pod; with the advice %q (%s) no more:\n%s", c.ID, k.Rule.Field, minor, k.Rule.Write, kind, text)
+						t.Errorf("claim %s, field %s, Kubernetes 1.%d: restricted admits the pod; with the advice %q (%s) no more:\n%s", c.ID, k.Rule.Field,
+							minor, k.Rule.Write, kind, text)
 					}
 				}
 			}
@@ -181,7 +183,8 @@ func withoutField(pod map[string]any, field string) map[string]any {
 
 // TestAdviceOfTheTest: the test above would notice the advice that there was once.
 func TestAdviceOfTheTest(t *testing.T) {
-	pod := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"securityContext": map[string]any{"allowPrivilegeEscalation": false, "privileged": false}}}}}
+	pod := map[string]any{"spec": map[string]any{"containers": []any{
+		map[string]any{"securityContext": map[string]any{"allowPrivilegeEscalation": false, "privileged": false}}}}}
 	got := fmt.Sprint(withoutField(pod, "spec.containers[*].securityContext.allowPrivilegeEscalation"))
 	if want := "map[spec:map[containers:[map[securityContext:map[privileged:false]]]]]"; got != want {
 		t.Errorf("without removes the wrong field: %s, and not %s", got, want)

@@ -15,9 +15,12 @@ import (
 // rights are what the specs do.
 var rights = []authorization.ResourceAttributes{
 	{Verb: "create", Resource: "namespaces"}, {Verb: "delete", Resource: "namespaces"}, {Verb: "list", Resource: "nodes"},
-	{Verb: "create", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "exec"}, {Verb: "get", Resource: "pods", Subresource: "log"},
-	{Verb: "create", Resource: "services"}, {Verb: "create", Resource: "configmaps"}, {Verb: "create", Resource: "secrets"}, {Verb: "create", Resource: "resourcequotas"},
-	{Verb: "create", Group: "apps", Resource: "deployments"}, {Verb: "create", Group: "apps", Resource: "daemonsets"}, {Verb: "create", Group: "apps", Resource: "statefulsets"},
+	{Verb: "create", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "exec"},
+	{Verb: "get", Resource: "pods", Subresource: "log"},
+	{Verb: "create", Resource: "services"}, {Verb: "create", Resource: "configmaps"}, {Verb: "create", Resource: "secrets"},
+	{Verb: "create", Resource: "resourcequotas"},
+	{Verb: "create", Group: "apps", Resource: "deployments"}, {Verb: "create", Group: "apps", Resource: "daemonsets"},
+	{Verb: "create", Group: "apps", Resource: "statefulsets"},
 	{Verb: "create", Group: "batch", Resource: "jobs"}, {Verb: "create", Group: "scheduling.k8s.io", Resource: "priorityclasses"},
 	{Verb: "list", Group: "discovery.k8s.io", Resource: "endpointslices"}, {Verb: "get", Resource: "nodes", Subresource: "proxy"},
 }
@@ -37,7 +40,8 @@ func Preflight(ctx context.Context, client kubernetes.Interface, c *Cluster, api
 			return nil, fmt.Errorf("asking for the rights of this user: %w", err)
 		}
 		if !review.Status.Allowed {
-			add("RBAC: this user may not %s %s; give it a role that allows it", r.Verb, strings.TrimSuffix(r.Group+"/"+r.Resource+"/"+r.Subresource, "/"))
+			add("RBAC: this user may not %s %s; give it a role that allows it", r.Verb,
+				strings.TrimSuffix(r.Group+"/"+r.Resource+"/"+r.Subresource, "/"))
 		}
 	}
 	if !apiOnly {
@@ -75,15 +79,18 @@ func (c *Cluster) missingNodes() []string {
 		}
 		for _, t := range n.Spec.Taints {
 			if t.Effect != v1.TaintEffectPreferNoSchedule && !isTolerated(t) && !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
-				missing = append(missing, fmt.Sprintf("node %s has the taint %s, which the specs' pods do not tolerate: kubectl taint node %s %s-", n.Name, t.ToString(), n.Name, t.ToString()))
+				missing = append(missing, fmt.Sprintf("node %s has the taint %s, which the specs' pods do not tolerate: kubectl taint node %s %s-",
+					n.Name, t.ToString(), n.Name, t.ToString()))
 			}
 		}
 	}
 	if hollows > 0 {
-		missing = append(missing, fmt.Sprintf("%d of the nodes are hollow (kwok), and say of every pod that it runs: try the specs on a cluster without them", hollows))
+		missing = append(missing,
+			fmt.Sprintf("%d of the nodes are hollow (kwok), and say of every pod that it runs: try the specs on a cluster without them", hollows))
 	}
 	if windows == 0 {
-		missing = append([]string{fmt.Sprintf("no Windows node among %d nodes: join one, or try what needs none with --areas or --claims", len(c.nodes))}, missing...)
+		missing = append([]string{fmt.Sprintf("no Windows node among %d nodes: join one, or try what needs none with --areas or --claims",
+			len(c.nodes))}, missing...)
 	}
 	return missing
 }

@@ -70,7 +70,8 @@ func (a *actors) flow(ctx context.Context, e *Env, f *claims.Flow, expect string
 			return seen{}, err
 		}
 		if again.verdict != last.verdict {
-			return seen{verdict: trace.Varies, detail: fmt.Sprintf("one time %s, another time %s (%s)", last.verdict, again.verdict, last.detail+again.detail)}, nil
+			return seen{verdict: trace.Varies, detail: fmt.Sprintf("one time %s, another time %s (%s)", last.verdict, again.verdict, last.detail+
+				again.detail)}, nil
 		}
 	}
 	return last, nil
@@ -116,7 +117,8 @@ func readConnect(o output) (seen, error) {
 	switch {
 	case kind == "TIMEOUT", strings.Contains(rest, "did not properly respond after a period of time"):
 		s.verdict = trace.Dropped
-	case kind == "REFUSED", strings.Contains(rest, "actively refused"), strings.Contains(rest, "unreachable"), strings.Contains(rest, "no route to host"):
+	case kind == "REFUSED", strings.Contains(rest, "actively refused"), strings.Contains(rest, "unreachable"),
+		strings.Contains(rest, "no route to host"):
 		s.verdict = trace.Rejected
 	case kind == "DNS":
 		s.verdict = trace.Unresolved
@@ -188,9 +190,11 @@ func (a *actors) ping(ctx context.Context, e *Env, from *actor, host string) (se
 func readPing(o output, windows bool) seen {
 	text := o.all()
 	switch {
-	case strings.Contains(text, "could not find host"), strings.Contains(text, "bad address"), strings.Contains(text, "Name or service not known"), strings.Contains(text, "Name does not resolve"):
+	case strings.Contains(text, "could not find host"), strings.Contains(text, "bad address"),
+		strings.Contains(text, "Name or service not known"), strings.Contains(text, "Name does not resolve"):
 		return seen{verdict: trace.Unresolved, detail: text}
-	case windows && (strings.Contains(text, "TTL=") || strings.Contains(text, "time=") || strings.Contains(text, "time<")), !windows && o.code == 0:
+	case windows && (strings.Contains(text, "TTL=") || strings.Contains(text, "time=") || strings.Contains(text, "time<")), !windows &&
+		o.code == 0:
 		return seen{verdict: trace.Delivered}
 	case strings.Contains(text, "unreachable"):
 		return seen{verdict: trace.Rejected, detail: text}
@@ -250,7 +254,8 @@ func (a *actors) withTool(ctx context.Context, e *Env, tool, name string) (seen,
 // readLookup reads nslookup, whose exit code says nothing, and Resolve-DnsName.
 func readLookup(o output, name string) seen {
 	text := o.all()
-	failed := o.code != 0 || slices.ContainsFunc([]string{"can't find", "Non-existent", "does not exist", "timed out", "No response"}, func(s string) bool { return strings.Contains(text, s) })
+	failed := o.code != 0 || slices.ContainsFunc([]string{"can't find", "Non-existent", "does not exist", "timed out", "No response"},
+		func(s string) bool { return strings.Contains(text, s) })
 	if failed || !strings.Contains(strings.ToLower(text), strings.ToLower(strings.Split(name, ".")[0])) {
 		return seen{verdict: trace.Unresolved, detail: text}
 	}

@@ -49,7 +49,8 @@ func newRecorder(l *claims.Ledger, c *Cluster, specs []Spec, o Options) (*record
 	if err := os.MkdirAll(o.Out, 0o755); err != nil {
 		return nil, err
 	}
-	r := &recorder{o: o, ledger: l, targets: c.Targets(), setting: c.Setting(), specs: map[string]*Spec{}, ofClaim: map[string][]*Spec{}, checks: map[string][]result.Check{}, added: map[string]bool{}}
+	r := &recorder{o: o, ledger: l, targets: c.Targets(), setting: c.Setting(), specs: map[string]*Spec{}, ofClaim: map[string][]*Spec{},
+		checks: map[string][]result.Check{}, added: map[string]bool{}}
 	for i := range specs {
 		s := &specs[i]
 		r.specs[s.Name] = s
@@ -87,10 +88,12 @@ func (r *recorder) takeReport(report ginkgo.SpecReport) {
 	case stopped, report.State == types.SpecStateSkipped, report.State == types.SpecStatePending:
 		r.stopped = r.stopped || stopped
 		why := whyNotTried(s, report.Failure.Message, stopped, r.stopped)
-		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried, result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why), MaySkip: r.o.Known.maySkip(s.Claim.ID)})
+		r.setting.Cluster.NotTried = append(r.setting.Cluster.NotTried,
+			result.NotTried{Claim: s.Claim.ID, What: s.What, Why: oneLine(why), MaySkip: r.o.Known.maySkip(s.Claim.ID)})
 	case report.Failed():
 		k := result.Check{Level: result.Cluster, What: s.What, Expect: s.Documented(r.targets).Expect,
-			Got: "error", Summary: oneLine(r.reason(report)), Command: "winlab-e2e --claims " + s.Claim.ID, Known: r.o.Known.reasonFor(s, r.setting.ID, "error")}
+			Got: "error", Summary: oneLine(r.reason(report)), Command: "winlab-e2e --claims " + s.Claim.ID,
+			Known: r.o.Known.reasonFor(s, r.setting.ID, "error")}
 		if k.Known == "" {
 			r.failed++
 		} else {
@@ -216,7 +219,8 @@ func (r *recorder) notSo() (all []string) {
 
 // document is the results so far.
 func (r *recorder) document() *result.Document {
-	doc := &result.Document{Tool: r.o.Tool, Command: r.o.Command, Settings: []result.Setting{r.setting}, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: r.ledger.Areas(), Claims: r.ledger.Results()}
+	doc := &result.Document{Tool: r.o.Tool, Command: r.o.Command, Settings: []result.Setting{r.setting}, Versions: claims.Minors(),
+		Designs: claims.ResultDesigns(), Areas: r.ledger.Areas(), Claims: r.ledger.Results()}
 	for _, c := range r.ledger.Claims() {
 		if checks := r.checks[c.ID]; len(checks) > 0 {
 			doc.Cells = append(doc.Cells, r.cell(c, checks))
@@ -299,7 +303,8 @@ func (r *recorder) write(report *ginkgo.Report) error {
 		report = &ginkgo.Report{SuiteDescription: "claims on a cluster with Windows nodes", SpecReports: r.reports}
 	}
 	junit := filepath.Join(r.o.Out, "junit.xml")
-	if err := reporters.GenerateJUnitReportWithConfig(*report, junit+".part", reporters.JunitReportConfig{OmitTimelinesForSpecState: types.SpecStatePassed | types.SpecStateSkipped}); err != nil {
+	if err := reporters.GenerateJUnitReportWithConfig(*report, junit+".part",
+		reporters.JunitReportConfig{OmitTimelinesForSpecState: types.SpecStatePassed | types.SpecStateSkipped}); err != nil {
 		return err
 	}
 	if err := os.Rename(junit+".part", junit); err != nil {

@@ -63,7 +63,8 @@ type runner struct {
 // Run tries the specs, one after the other, and writes the results after each. Ginkgo
 // runs one suite in a process, so it can be called once. The error says that the run
 // could not be made; whether claims hold is in the outcome.
-func Run(ctx context.Context, config *rest.Config, kubeconfig string, ledger *claims.Ledger, c *Cluster, specs []Spec, o Options) (*Outcome, error) {
+func Run(ctx context.Context, config *rest.Config, kubeconfig string, ledger *claims.Ledger, c *Cluster, specs []Spec, o Options) (*Outcome,
+	error) {
 	if o.PodStart == 0 {
 		o.PodStart = 5 * time.Minute
 	}
@@ -139,7 +140,9 @@ func (r *runner) runTree(ctx context.Context) (*Outcome, error) {
 	}
 	o := r.record.outcome()
 	if !passed && (o.Failed == 0 && o.Known == 0 || r.record.apart) {
-		return o, errors.New("the suite did not end as it should, though no claim failed: it was interrupted, or it could not clean up; see the report above")
+		return o,
+			errors.New(
+				"the suite did not end as it should, though no claim failed: it was interrupted, or it could not clean up; see the report above")
 	}
 	return o, ctx.Err()
 }

@@ -13,20 +13,27 @@ import (
 
 // controllerSpecs let each controller make Windows pods, and make them again.
 var controllerSpecs = []written{
-	{name: "controller-replicaset", title: "a ReplicaSet keeps two Windows pods, also after one was deleted", claims: []string{"controller-replicaset"}, try: replicaSet},
-	{name: "controller-replicationcontroller", title: "a ReplicationController keeps two Windows pods", claims: []string{"controller-replicationcontroller"}, try: replicationController},
-	{name: "controller-deployment", title: "a Deployment runs two Windows pods and rolls a change out", claims: []string{"controller-deployment", "verify-two-pods"}, try: deployment},
-	{name: "controller-statefulset", title: "a StatefulSet runs two Windows pods with names of their own", claims: []string{"controller-statefulset"}, try: statefulSet},
-	{name: "controller-daemonset", title: "a DaemonSet puts a pod on each Windows node", claims: []string{"controller-daemonset"}, try: daemonSet},
+	{name: "controller-replicaset", title: "a ReplicaSet keeps two Windows pods, also after one was deleted",
+		claims: []string{"controller-replicaset"}, try: replicaSet},
+	{name: "controller-replicationcontroller", title: "a ReplicationController keeps two Windows pods",
+		claims: []string{"controller-replicationcontroller"}, try: replicationController},
+	{name: "controller-deployment", title: "a Deployment runs two Windows pods and rolls a change out",
+		claims: []string{"controller-deployment", "verify-two-pods"}, try: deployment},
+	{name: "controller-statefulset", title: "a StatefulSet runs two Windows pods with names of their own",
+		claims: []string{"controller-statefulset"}, try: statefulSet},
+	{name: "controller-daemonset", title: "a DaemonSet puts a pod on each Windows node", claims: []string{"controller-daemonset"},
+		try: daemonSet},
 	{name: "controller-job", title: "a Job runs a Windows pod to its end", claims: []string{"controller-job"}, try: job},
-	{name: "controller-cronjob", title: "a CronJob starts a Job of a Windows pod", claims: []string{"controller-cronjob"}, slow: true, try: cronJob},
+	{name: "controller-cronjob", title: "a CronJob starts a Job of a Windows pod", claims: []string{"controller-cronjob"}, slow: true,
+		try: cronJob},
 }
 
 // template is that of a Windows pod which stays.
 func template(name string) (v1.PodTemplateSpec, *metav1.LabelSelector) {
 	pod := windowsPod(name, "pause")
 	pod.Spec.RestartPolicy = v1.RestartPolicyAlways
-	return v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}, &metav1.LabelSelector{MatchLabels: pod.Labels}
+	return v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec},
+		&metav1.LabelSelector{MatchLabels: pod.Labels}
 }
 
 // readyPods waits until so many pods of an app are ready, and no other is left.
@@ -104,7 +111,8 @@ func deployment(ctx context.Context, e *Env) error {
 	e.needWindows(1)
 	t, selector := template("web")
 	in := e.ClientSet.AppsV1().Deployments(e.ns())
-	d := must(in.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: selector, Template: t}}, metav1.CreateOptions{}))
+	d := must(in.Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: selector, Template: t}}, metav1.CreateOptions{}))
 	if _, err := e.readyPods(ctx, "web", 2); err != nil {
 		return err
 	}
@@ -124,7 +132,8 @@ func deployment(ctx context.Context, e *Env) error {
 			return err
 		}
 		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != 2 || s.Replicas != 2 || s.AvailableReplicas != 2 {
-			return fmt.Errorf("the change is not rolled out: of %d pods %d are new and %d available", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas)
+			return fmt.Errorf("the change is not rolled out: of %d pods %d are new and %d available", s.Replicas, s.UpdatedReplicas,
+				s.AvailableReplicas)
 		}
 		return nil
 	})
@@ -171,7 +180,8 @@ func jobOf() batchv1.JobSpec {
 	pod := windowsPod("job")
 	pod.Spec.Containers[0].Image = busybox()
 	pod.Spec.Containers[0].Command = []string{"cmd.exe", "/c", "echo done"}
-	return batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels}, Spec: pod.Spec}}
+	return batchv1.JobSpec{BackoffLimit: new(int32(0)), Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels},
+		Spec: pod.Spec}}
 }
 
 func job(ctx context.Context, e *Env) error {

@@ -20,18 +20,31 @@ import (
 // networkSpecs look at what the ledger's flows cannot say: Services of other kinds than
 // those of every lab, and what pods ask of the network.
 var networkSpecs = []written{
-	{name: "external-name", title: "a Service of type ExternalName leads a Windows pod to another name", claims: []string{"service-external-name"}, try: externalName},
-	{name: "headless", title: "the name of a headless Service has the addresses of its pods", claims: []string{"service-headless"}, try: headless},
-	{name: "pod-by-name", title: "a Windows pod reaches another one by the name that a headless Service gives it", claims: []string{"flow-pod-pod-by-name"}, try: podByName},
-	{name: "session-affinity-timeout", title: "a client meets another pod once the time of its affinity is over", claims: []string{"session-affinity-timeout"}, try: affinityTimeout},
-	{name: "external-traffic-policy", title: "with externalTrafficPolicy Local a node port leads to pods of its node only, which see the client", claims: []string{"external-traffic-policy-local"}, try: externalPolicy},
-	{name: "internal-traffic-policy", title: "with internalTrafficPolicy Local a client meets pods of its node only", claims: []string{"dispute-internal-traffic-policy"}, kubernetes: "1.22", try: internalPolicy},
-	{name: "many-backends", title: "a Service with 65 pods is served", claims: []string{"dispute-backend-limit"}, slow: true, try: manyBackends},
+	{name: "external-name", title: "a Service of type ExternalName leads a Windows pod to another name",
+		claims: []string{"service-external-name"}, try: externalName},
+	{name: "headless", title: "the name of a headless Service has the addresses of its pods", claims: []string{"service-headless"},
+		try: headless},
+	{name: "pod-by-name", title: "a Windows pod reaches another one by the name that a headless Service gives it",
+		claims: []string{"flow-pod-pod-by-name"}, try: podByName},
+	{name: "session-affinity-timeout", title: "a client meets another pod once the time of its affinity is over",
+		claims: []string{"session-affinity-timeout"}, try: affinityTimeout},
+	{name: "external-traffic-policy",
+		title:  "with externalTrafficPolicy Local a node port leads to pods of its node only, which see the client",
+		claims: []string{"external-traffic-policy-local"}, try: externalPolicy},
+	{name: "internal-traffic-policy", title: "with internalTrafficPolicy Local a client meets pods of its node only",
+		claims: []string{"dispute-internal-traffic-policy"}, kubernetes: "1.22", try: internalPolicy},
+	{name: "many-backends", title: "a Service with 65 pods is served", claims: []string{"dispute-backend-limit"}, slow: true,
+		try: manyBackends},
 	{name: "target-ports", title: "a named target port is each pod's own", claims: []string{"service-one-target-port"}, try: targetPorts},
-	{name: "network-policy", title: "a NetworkPolicy keeps connections from a Windows pod", claims: []string{"network-policy-plugins"}, try: networkPolicy},
-	{name: "host-port", title: "a hostPort of a Windows pod leads to it from another machine", claims: []string{"pod-host-port"}, try: hostPort},
-	{name: "host-network", title: "a Windows pod that is not a HostProcess pod is in the network of its node", claims: []string{"host-network-unavailable"}, try: hostNetwork},
-	{name: "cluster-first-with-host-net", title: "with ClusterFirstWithHostNet a pod in the network of its Windows node asks the cluster's name server", claims: []string{"dns-no-cluster-first-with-host-net"}, kubernetes: "1.22", try: clusterFirstWithHostNet},
+	{name: "network-policy", title: "a NetworkPolicy keeps connections from a Windows pod", claims: []string{"network-policy-plugins"},
+		try: networkPolicy},
+	{name: "host-port", title: "a hostPort of a Windows pod leads to it from another machine", claims: []string{"pod-host-port"},
+		try: hostPort},
+	{name: "host-network", title: "a Windows pod that is not a HostProcess pod is in the network of its node",
+		claims: []string{"host-network-unavailable"}, try: hostNetwork},
+	{name: "cluster-first-with-host-net",
+		title:  "with ClusterFirstWithHostNet a pod in the network of its Windows node asks the cluster's name server",
+		claims: []string{"dns-no-cluster-first-with-host-net"}, kubernetes: "1.22", try: clusterFirstWithHostNet},
 	{name: "sctp", title: "a Windows pod connects to a Service by SCTP", claims: []string{"service-sctp"}, kubernetes: "1.20", try: sctp},
 }
 
@@ -140,7 +153,8 @@ func webPod(name, app string, node *v1.Node) *v1.Pod {
 
 // service makes a Service of the pods of an app on port 80.
 func (e *Env) service(ctx context.Context, app string, change func(*v1.Service)) (*v1.Service, error) {
-	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": app}, Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}
+	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": app},
+		Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}
 	change(s)
 	return e.ClientSet.CoreV1().Services(e.ns()).Create(ctx, s, metav1.CreateOptions{})
 }
@@ -352,8 +366,10 @@ func networkPolicy(ctx context.Context, e *Env) error {
 	if _, err := c.first(ctx, url); err != nil {
 		skip("the pod does not answer before there is a policy: %v", err)
 	}
-	must(e.ClientSet.NetworkingV1().NetworkPolicies(e.ns()).Create(ctx, &networking.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "closed"},
-		Spec: networking.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "closed"}}, PolicyTypes: []networking.PolicyType{networking.PolicyTypeIngress}}}, metav1.CreateOptions{}))
+	must(e.ClientSet.NetworkingV1().NetworkPolicies(e.ns()).Create(ctx,
+		&networking.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "closed"},
+			Spec: networking.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "closed"}},
+				PolicyTypes: []networking.PolicyType{networking.PolicyTypeIngress}}}, metav1.CreateOptions{}))
 	return eventually(ctx, e.Options.Settle, func(ctx context.Context) error { return c.never(ctx, url) })
 }
 

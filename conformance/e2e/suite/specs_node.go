@@ -15,12 +15,17 @@ import (
 // nodeSpecs look at nodes.
 var nodeSpecs = []written{
 	{name: "nodes-healthy", title: "all nodes are ready", claims: []string{"verify-nodes-healthy"}, try: nodesHealthy},
-	{name: "version-skew", title: "no Windows node's kubelet is newer than the API server, or too old for it", claims: []string{"version-skew"}, try: versionSkew},
-	{name: "node-log-query", title: "the kubelet answers a query for its own log", claims: []string{"node-log-query"}, kubernetes: "1.27", try: nodeLogQuery},
-	{name: "node-programs", title: "each Windows node has a kubelet, a container runtime, and a kube-proxy that says that it is healthy", claims: []string{"processes-of-a-node"}, try: nodePrograms},
-	{name: "pid-pressure", title: "a Windows node counts its processes, of which PIDPressure is made", claims: []string{"pid-pressure-condition"}, kubernetes: "1.31", try: pidPressure},
+	{name: "version-skew", title: "no Windows node's kubelet is newer than the API server, or too old for it",
+		claims: []string{"version-skew"}, try: versionSkew},
+	{name: "node-log-query", title: "the kubelet answers a query for its own log", claims: []string{"node-log-query"}, kubernetes: "1.27",
+		try: nodeLogQuery},
+	{name: "node-programs", title: "each Windows node has a kubelet, a container runtime, and a kube-proxy that says that it is healthy",
+		claims: []string{"processes-of-a-node"}, try: nodePrograms},
+	{name: "pid-pressure", title: "a Windows node counts its processes, of which PIDPressure is made",
+		claims: []string{"pid-pressure-condition"}, kubernetes: "1.31", try: pidPressure},
 	{name: "windows-only", title: "all nodes of the cluster have Windows", claims: []string{"no-windows-only-cluster"}, try: windowsOnly},
-	{name: "both-systems", title: "one image runs on Linux and on Windows nodes", claims: []string{"neutral-programs-on-both"}, try: bothSystems},
+	{name: "both-systems", title: "one image runs on Linux and on Windows nodes", claims: []string{"neutral-programs-on-both"},
+		try: bothSystems},
 }
 
 // proxyHealth is the port on which kube-proxy says that it is healthy, on all addresses of
@@ -50,7 +55,8 @@ func nodePrograms(ctx context.Context, e *Env) error {
 // (pkg/kubelet/eviction/helpers.go of Kubernetes, makeSignalObservations).
 func pidPressure(ctx context.Context, e *Env) error {
 	node := e.needWindows(1)[0]
-	text, err := e.ClientSet.CoreV1().RESTClient().Get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(ctx)
+	text, err := e.ClientSet.CoreV1().RESTClient().Get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("stats/summary").DoRaw(
+		ctx)
 	if err != nil {
 		return fmt.Errorf("the kubelet's summary: %w", err)
 	}
@@ -127,7 +133,8 @@ func versionSkew(_ context.Context, e *Env) error {
 			allowed = 3
 		}
 		if behind := server[1] - kubelet[1]; behind < 0 || behind > allowed {
-			return fmt.Errorf("the kubelet of %s is %s and the API server %s: %d minor versions apart, and up to %d behind is allowed", n.Name, n.Kubelet, e.C.Server, behind, allowed)
+			return fmt.Errorf("the kubelet of %s is %s and the API server %s: %d minor versions apart, and up to %d behind is allowed", n.Name,
+				n.Kubelet, e.C.Server, behind, allowed)
 		}
 	}
 	return nil
@@ -135,7 +142,8 @@ func versionSkew(_ context.Context, e *Env) error {
 
 func nodeLogQuery(ctx context.Context, e *Env) error {
 	node := e.needWindows(1)[0]
-	text, err := e.ClientSet.CoreV1().RESTClient().Get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("logs/").Param("query", "kubelet").Param("tailLines", "5").DoRaw(ctx)
+	text, err := e.ClientSet.CoreV1().RESTClient().Get().Resource("nodes").Name(node.Name).SubResource("proxy").Suffix("logs/").Param("query",
+		"kubelet").Param("tailLines", "5").DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("the kubelet does not answer the query: %w (%.200s)", err, text)
 	}

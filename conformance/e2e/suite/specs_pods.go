@@ -14,17 +14,26 @@ import (
 
 // podSpecs look at single pods: what is in their status and what their containers see.
 var podSpecs = []written{
-	{name: "address-first", title: "the first container of a pod has the address that the pod keeps", claims: []string{"pause-container-first"}, try: addressFirst},
-	{name: "pod-containers", title: "containers of a pod share their network and a volume, and not their processes' files", claims: []string{"several-containers-in-a-pod", "empty-dir", "storage-volumes"}, try: podContainers},
-	{name: "pod-status", title: "phase, addresses and conditions of a pod are filled in", claims: []string{"pod-status-fields"}, try: podStatus},
-	{name: "probes", title: "a readiness probe takes a pod out, and a liveness probe restarts a container", claims: []string{"probes"}, try: probes},
+	{name: "address-first", title: "the first container of a pod has the address that the pod keeps",
+		claims: []string{"pause-container-first"}, try: addressFirst},
+	{name: "pod-containers", title: "containers of a pod share their network and a volume, and not their processes' files",
+		claims: []string{"several-containers-in-a-pod", "empty-dir", "storage-volumes"}, try: podContainers},
+	{name: "pod-status", title: "phase, addresses and conditions of a pod are filled in", claims: []string{"pod-status-fields"},
+		try: podStatus},
+	{name: "probes", title: "a readiness probe takes a pod out, and a liveness probe restarts a container", claims: []string{"probes"},
+		try: probes},
 	{name: "lifecycle-hooks", title: "the hook after the start has run in a container", claims: []string{"lifecycle-events"}, try: hooks},
-	{name: "config-in-pods", title: "ConfigMaps and Secrets are variables and files", claims: []string{"configmaps-and-secrets"}, try: configs},
-	{name: "exit-codes", title: "a container's exit code is in its status, and other than 0 is a failure", claims: []string{"os-exit-codes"}, try: exitCodes},
-	{name: "pause-keeps-the-network", title: "a container restarts, and the pod keeps its address", claims: []string{"pause-keeps-the-network"}, try: restartKeepsAddress},
+	{name: "config-in-pods", title: "ConfigMaps and Secrets are variables and files", claims: []string{"configmaps-and-secrets"},
+		try: configs},
+	{name: "exit-codes", title: "a container's exit code is in its status, and other than 0 is a failure", claims: []string{"os-exit-codes"},
+		try: exitCodes},
+	{name: "pause-keeps-the-network", title: "a container restarts, and the pod keeps its address",
+		claims: []string{"pause-keeps-the-network"}, try: restartKeepsAddress},
 	{name: "exec", title: "a command runs in a container, with its output and exit code", claims: []string{"kubectl-exec"}, try: execs},
-	{name: "termination-message", title: "the message that a container leaves at the default path is in its status", claims: []string{"dispute-termination-message"}, try: terminationMessage},
-	{name: "console-signal", title: "the control handler of a console program runs when its container is ended", claims: []string{"os-signals-console"}, try: consoleSignal},
+	{name: "termination-message", title: "the message that a container leaves at the default path is in its status",
+		claims: []string{"dispute-termination-message"}, try: terminationMessage},
+	{name: "console-signal", title: "the control handler of a console program runs when its container is ended",
+		claims: []string{"os-signals-console"}, try: consoleSignal},
 }
 
 // cmdPod is a pod whose container runs a line of cmd.exe.
@@ -52,7 +61,8 @@ func podContainers(ctx context.Context, e *Env) error {
 	pod := windowsPod("two", "netexec", "--http-port=8080")
 	volume := v1.VolumeMount{Name: "shared", MountPath: `C:\shared`}
 	pod.Spec.Volumes = []v1.Volume{{Name: "shared", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
-	pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "second", Image: agnhost(), Args: []string{"pause"}, VolumeMounts: []v1.VolumeMount{volume}})
+	pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "second", Image: agnhost(), Args: []string{"pause"},
+		VolumeMounts: []v1.VolumeMount{volume}})
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{volume}
 	pod.Spec.Containers[0].ReadinessProbe = listens(8080)
 	p, err := e.run(ctx, pod)
@@ -121,7 +131,8 @@ func podStatus(ctx context.Context, e *Env) error {
 	s := p.Status
 	switch {
 	case s.Phase != v1.PodRunning, s.PodIP == "", s.HostIP == "", s.StartTime == nil, len(s.ContainerStatuses) != 1:
-		return fmt.Errorf("the status lacks something: phase %s, pod address %q, node address %q, %d containers", s.Phase, s.PodIP, s.HostIP, len(s.ContainerStatuses))
+		return fmt.Errorf("the status lacks something: phase %s, pod address %q, node address %q, %d containers", s.Phase, s.PodIP, s.HostIP,
+			len(s.ContainerStatuses))
 	case s.ContainerStatuses[0].ContainerID == "", s.ContainerStatuses[0].ImageID == "":
 		return fmt.Errorf("the container's identifiers are missing: %+v", s.ContainerStatuses[0])
 	}
@@ -140,11 +151,13 @@ func podStatus(ctx context.Context, e *Env) error {
 func probes(ctx context.Context, e *Env) error {
 	e.needWindows(1)
 	ready := windowsPod("ready", "netexec", "--http-port=8080")
-	ready.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", `if exist C:\gone exit 1`}}}}
+	ready.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 1,
+		ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", `if exist C:\gone exit 1`}}}}
 	// It says that it is healthy for ten seconds, and no longer.
 	live := windowsPod("live", "liveness")
 	live.Spec.RestartPolicy = v1.RestartPolicyAlways
-	live.Spec.Containers[0].LivenessProbe = &v1.Probe{PeriodSeconds: 1, FailureThreshold: 3, ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
+	live.Spec.Containers[0].LivenessProbe = &v1.Probe{PeriodSeconds: 1, FailureThreshold: 3,
+		ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(8080)}}}
 	p, err := e.run(ctx, ready)
 	if err != nil {
 		return orSkip(err)
@@ -165,7 +178,8 @@ func probes(ctx context.Context, e *Env) error {
 func hooks(ctx context.Context, e *Env) error {
 	e.needWindows(1)
 	pod := windowsPod("hooks", "pause")
-	pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", `echo ran> C:\after-start`}}}}
+	pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{
+		Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", `echo ran> C:\after-start`}}}}
 	p, err := e.run(ctx, pod)
 	if err != nil {
 		return orSkip(err)
@@ -175,24 +189,32 @@ func hooks(ctx context.Context, e *Env) error {
 
 func configs(ctx context.Context, e *Env) error {
 	e.needWindows(1)
-	must(e.ClientSet.CoreV1().ConfigMaps(e.ns()).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"}, Data: map[string]string{"key": "of-a-configmap"}}, metav1.CreateOptions{}))
-	must(e.ClientSet.CoreV1().Secrets(e.ns()).Create(ctx, &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}, StringData: map[string]string{"key": "of-a-secret"}}, metav1.CreateOptions{}))
+	must(e.ClientSet.CoreV1().ConfigMaps(e.ns()).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"},
+		Data: map[string]string{"key": "of-a-configmap"}}, metav1.CreateOptions{}))
+	must(e.ClientSet.CoreV1().Secrets(e.ns()).Create(ctx, &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"},
+		StringData: map[string]string{"key": "of-a-secret"}}, metav1.CreateOptions{}))
 	pod := windowsPod("configs", "pause")
 	c := &pod.Spec.Containers[0]
 	c.Env = []v1.EnvVar{
-		{Name: "FROM_CONFIG", ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "config"}, Key: "key"}}},
-		{Name: "FROM_SECRET", ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "secret"}, Key: "key"}}},
+		{Name: "FROM_CONFIG",
+			ValueFrom: &v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "config"},
+				Key: "key"}}},
+		{Name: "FROM_SECRET",
+			ValueFrom: &v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "secret"},
+				Key: "key"}}},
 	}
 	c.VolumeMounts = []v1.VolumeMount{{Name: "config", MountPath: `C:\config`}, {Name: "secret", MountPath: `C:\secret`}}
 	pod.Spec.Volumes = []v1.Volume{
-		{Name: "config", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "config"}}}},
+		{Name: "config",
+			VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "config"}}}},
 		{Name: "secret", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "secret"}}},
 	}
 	p, err := e.run(ctx, pod)
 	if err != nil {
 		return orSkip(err)
 	}
-	for _, x := range []struct{ line, want string }{{"echo %FROM_CONFIG%", "of-a-configmap"}, {"echo %FROM_SECRET%", "of-a-secret"}, {`type C:\config\key`, "of-a-configmap"}, {`type C:\secret\key`, "of-a-secret"}} {
+	for _, x := range []struct{ line, want string }{{"echo %FROM_CONFIG%", "of-a-configmap"}, {"echo %FROM_SECRET%", "of-a-secret"},
+		{`type C:\config\key`, "of-a-configmap"}, {`type C:\secret\key`, "of-a-secret"}} {
 		if err := e.prints(ctx, p, "main", x.line, x.want); err != nil {
 			return err
 		}
@@ -289,7 +311,8 @@ func consoleSignal(ctx context.Context, e *Env) error {
 	e.needWindows(1)
 	pod := windowsPod("handler", "pause")
 	pod.Spec.RestartPolicy, pod.Spec.TerminationGracePeriodSeconds = v1.RestartPolicyAlways, new(int64(30))
-	pod.Spec.Containers[0].LivenessProbe = &v1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 5, FailureThreshold: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", "exit 1"}}}}
+	pod.Spec.Containers[0].LivenessProbe = &v1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 5, FailureThreshold: 1,
+		ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"cmd.exe", "/c", "exit 1"}}}}
 	p, err := e.create(ctx, pod)
 	if err != nil {
 		return err

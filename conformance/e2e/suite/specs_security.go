@@ -12,10 +12,13 @@ import (
 
 // securitySpecs look at who a container is, and at who may ask for what.
 var securitySpecs = []written{
-	{name: "run-as-user-name", title: "the user is that of windowsOptions, of the pod and of a container", claims: []string{"dispute-run-as-user-name", "dispute-pod-security-context"}, try: runAsUserName},
+	{name: "run-as-user-name", title: "the user is that of windowsOptions, of the pod and of a container",
+		claims: []string{"dispute-run-as-user-name", "dispute-pod-security-context"}, try: runAsUserName},
 	{name: "no-root", title: "the strongest user of a container is ContainerAdministrator", claims: []string{"security-no-root"}, try: noRoot},
-	{name: "hostprocess-pod-security", title: "baseline and restricted refuse a HostProcess pod, and privileged takes it", claims: []string{"hostprocess-pod-security"}, kubernetes: "1.23", try: hostProcessPodSecurity},
-	{name: "hostprocess-volumes", title: "a HostProcess container finds its volumes below its own folder", claims: []string{"hostprocess-volumes"}, kubernetes: "1.22", try: hostProcessVolumes},
+	{name: "hostprocess-pod-security", title: "baseline and restricted refuse a HostProcess pod, and privileged takes it",
+		claims: []string{"hostprocess-pod-security"}, kubernetes: "1.23", try: hostProcessPodSecurity},
+	{name: "hostprocess-volumes", title: "a HostProcess container finds its volumes below its own folder",
+		claims: []string{"hostprocess-volumes"}, kubernetes: "1.22", try: hostProcessVolumes},
 }
 
 // userOf is a pod that prints who it is.
@@ -38,7 +41,8 @@ func runAsUserName(ctx context.Context, e *Env) error {
 	ofPod.Spec.SecurityContext = &v1.PodSecurityContext{WindowsOptions: &v1.WindowsSecurityContextOptions{RunAsUserName: &user}}
 	ofContainer := userOf("of-container")
 	ofContainer.Spec.SecurityContext = ofPod.Spec.SecurityContext
-	ofContainer.Spec.Containers[0].SecurityContext = &v1.SecurityContext{WindowsOptions: &v1.WindowsSecurityContextOptions{RunAsUserName: &admin}}
+	ofContainer.Spec.Containers[0].SecurityContext = &v1.SecurityContext{
+		WindowsOptions: &v1.WindowsSecurityContextOptions{RunAsUserName: &admin}}
 	for _, c := range []struct {
 		pod  *v1.Pod
 		want string
@@ -69,7 +73,8 @@ func noRoot(ctx context.Context, e *Env) error {
 // hostProcessPodSecurity asks the API server only: no node is needed.
 func hostProcessPodSecurity(ctx context.Context, e *Env) error {
 	for level, taken := range map[string]bool{"privileged": true, "baseline": false, "restricted": false} {
-		ns := must(e.ClientSet.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "winlab-" + level + "-",
+		ns := must(e.ClientSet.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "winlab-" + level +
+			"-",
 			Labels: map[string]string{"pod-security.kubernetes.io/enforce": level, runLabel: e.Options.Run}}}, metav1.CreateOptions{}))
 		e.AddNamespacesToDelete(ns)
 		pod := windowsPod("host")
@@ -87,10 +92,12 @@ func hostProcessPodSecurity(ctx context.Context, e *Env) error {
 
 func hostProcessVolumes(ctx context.Context, e *Env) error {
 	e.needWindows(1)
-	must(e.ClientSet.CoreV1().ConfigMaps(e.ns()).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"}, Data: map[string]string{"key": "of-a-volume"}}, metav1.CreateOptions{}))
+	must(e.ClientSet.CoreV1().ConfigMaps(e.ns()).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config"},
+		Data: map[string]string{"key": "of-a-volume"}}, metav1.CreateOptions{}))
 	pod := windowsPod("host")
 	asHost(&pod.Spec)
-	pod.Spec.Volumes = []v1.Volume{{Name: "config", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "config"}}}}}
+	pod.Spec.Volumes = []v1.Volume{{Name: "config", VolumeSource: v1.VolumeSource{
+		ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "config"}}}}}
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "config", MountPath: `C:\winlab-config`}}
 	p, err := e.run(ctx, pod)
 	if err != nil {

@@ -17,9 +17,11 @@ import (
 
 // serviceSpecs look at what Services and the API server's streams give a pod.
 var serviceSpecs = []written{
-	{name: "service-variables", title: "a pod has the variables of a Service that was there before it", claims: []string{"service-environment-variables"}, try: serviceVariables},
+	{name: "service-variables", title: "a pod has the variables of a Service that was there before it",
+		claims: []string{"service-environment-variables"}, try: serviceVariables},
 	{name: "port-forward", title: "a port of a pod is forwarded to this machine", claims: []string{"port-forward"}, try: portForward},
-	{name: "session-affinity", title: "with ClientIP a client's connections meet one pod", claims: []string{"session-affinity", "dispute-session-affinity-build", "dispute-session-affinity-tests"}, try: sessionAffinity},
+	{name: "session-affinity", title: "with ClientIP a client's connections meet one pod",
+		claims: []string{"session-affinity", "dispute-session-affinity-build", "dispute-session-affinity-tests"}, try: sessionAffinity},
 }
 
 // listens is a probe of a port.
@@ -38,7 +40,8 @@ func (e *Env) serve(ctx context.Context, name string, backends int, change func(
 	if _, err := e.readyPods(ctx, name, backends); err != nil {
 		return nil, orSkip(err)
 	}
-	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}
+	s := &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1.ServiceSpec{Selector: map[string]string{"app": name}, Ports: []v1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}}}}
 	if change != nil {
 		change(&s.Spec)
 	}
@@ -47,7 +50,9 @@ func (e *Env) serve(ctx context.Context, name string, backends int, change func(
 
 func serviceVariables(ctx context.Context, e *Env) error {
 	e.needWindows(1)
-	s := must(e.ClientSet.CoreV1().Services(e.ns()).Create(ctx, &v1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: v1.ServiceSpec{Ports: []v1.ServicePort{{Port: 8765}}}}, metav1.CreateOptions{}))
+	s := must(e.ClientSet.CoreV1().Services(e.ns()).Create(ctx,
+		&v1.Service{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: v1.ServiceSpec{Ports: []v1.ServicePort{{Port: 8765}}}},
+		metav1.CreateOptions{}))
 	p, err := e.run(ctx, windowsPod("variables", "pause"))
 	if err != nil {
 		return orSkip(err)
@@ -69,7 +74,8 @@ func portForward(ctx context.Context, e *Env) error {
 	url := e.ClientSet.CoreV1().RESTClient().Post().Resource("pods").Namespace(p.Namespace).Name(p.Name).SubResource("portforward").URL()
 	stop, ready := make(chan struct{}), make(chan struct{})
 	defer close(stop)
-	forwarder := must(portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), []string{"0:8080"}, stop, ready, io.Discard, io.Discard))
+	forwarder := must(portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), []string{"0:8080"},
+		stop, ready, io.Discard, io.Discard))
 	ended := make(chan error, 1)
 	go func() { ended <- forwarder.ForwardPorts() }()
 	select {

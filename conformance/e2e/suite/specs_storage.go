@@ -11,8 +11,10 @@ import (
 // storageSpecs look at volumes. Those of clouds and of CSI drivers need a driver, which
 // no suite can bring.
 var storageSpecs = []written{
-	{name: "read-only-volume", title: "a container cannot write to a mount that is read-only, and another one can", claims: []string{"storage-read-only-volumes"}, try: readOnly},
-	{name: "container-paths", title: "a path in a container is not a path of the node", claims: []string{"storage-paths-in-container"}, kubernetes: "1.23", try: containerPaths},
+	{name: "read-only-volume", title: "a container cannot write to a mount that is read-only, and another one can",
+		claims: []string{"storage-read-only-volumes"}, try: readOnly},
+	{name: "container-paths", title: "a path in a container is not a path of the node", claims: []string{"storage-paths-in-container"},
+		kubernetes: "1.23", try: containerPaths},
 	{name: "host-path-volume", title: "a folder of the node is a volume", claims: []string{"field-volume-hostpath"}, try: hostPath},
 	{name: "named-pipe", title: "a container sees a named pipe of its node", claims: []string{"named-pipe-mounts"}, try: namedPipe},
 }

@@ -27,7 +27,8 @@ const specFile = "../../claims/specs.yaml"
 func TestLedgerKnowsTheSpecs(t *testing.T) {
 	if *update {
 		var b strings.Builder
-		b.WriteString("# The specs in Go of conformance/e2e/suite, as the ledger has to know them.\n# Written by go test ./suite -run TestLedgerKnowsTheSpecs -update in conformance/e2e.\nspecs:\n")
+		b.WriteString(
+			"# The specs in Go of conformance/e2e/suite, as the ledger has to know them.\n# Written by go test ./suite -run TestLedgerKnowsTheSpecs -update in conformance/e2e.\nspecs:\n")
 		for _, s := range Written() {
 			line, err := yaml.Marshal(listed(s))
 			if err != nil {
@@ -129,12 +130,14 @@ func TestDisputed(t *testing.T) {
 		{"as the other source says", d, claims.Works, nil, true, result.Disputed},
 		{"an error is not an answer", d, "error", errors.New("no node"), false, result.Failed},
 		{"without a dispute", claims.Documented{Expect: claims.Fails}, claims.Works, nil, false, result.Differs},
-		{"a third verdict", claims.Documented{Expect: "delivered", Dispute: &claims.Dispute{By: 1, Against: 2, Otherwise: "rejected"}}, "dropped", nil, false, result.Differs},
+		{"a third verdict", claims.Documented{Expect: "delivered", Dispute: &claims.Dispute{By: 1, Against: 2, Otherwise: "rejected"}}, "dropped",
+			nil, false, result.Differs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := result.Check{What: s.What, Expect: c.d.Expect, Got: c.got, Pass: c.got == c.d.Expect}
 			s.dispute(&k, c.d, c.err)
-			if k.Explained != c.explained || outcomeOf(k) != c.outcome || strings.Contains(k.Summary, "newServiceInfo") || c.explained != strings.Contains(k.Summary, "whether or not kube-proxy has the flag") {
+			if k.Explained != c.explained || outcomeOf(k) != c.outcome || strings.Contains(k.Summary, "newServiceInfo") ||
+				c.explained != strings.Contains(k.Summary, "whether or not kube-proxy has the flag") {
 				t.Errorf("%+v is %s", k, outcomeOf(k))
 			}
 		})
@@ -149,16 +152,26 @@ func TestDocumented(t *testing.T) {
 		targets []claims.Target
 		want    claims.Documented
 	}{
-		{"flow-pod-pod-same-node: pod/client -> pod/neighbour:80 (tcp)", target("1.36.1", "10.0.20348.1", "l2bridge", "flannel"), claims.Documented{Applies: true, Expect: "delivered", Basis: "stated", Status: "stable"}},
-		{"flow-pod-pod-same-node: pod/client -> pod/neighbour:80 (tcp)", target("1.37.0", "10.0.20348.1", "l2bridge", "flannel"), claims.Documented{Applies: true, Expect: "delivered", Basis: "implied", Status: "stable", CarriedOver: true}},
-		{"flow-pod-external-ping: pod/client -> host/internet (ping)", target("1.36.1", "10.0.20348.1", "overlay", "flannel"), claims.Documented{Applies: true, Expect: "no-reply", Basis: "stated", Status: "unsupported"}},
-		{"controller-job: on a cluster: controller-job", target("1.36.1", "10.0.20348.1", "overlay", ""), claims.Documented{Applies: true, Expect: claims.Works, Basis: "stated", Status: "stable"}},
-		{"port-forward: on a cluster: port-forward", target("1.14.0", "10.0.17763.1", "overlay", ""), claims.Documented{Applies: true, Expect: claims.Fails, Basis: "stated", Status: "unsupported"}},
+		{"flow-pod-pod-same-node: pod/client -> pod/neighbour:80 (tcp)", target("1.36.1", "10.0.20348.1", "l2bridge", "flannel"),
+			claims.Documented{Applies: true, Expect: "delivered", Basis: "stated", Status: "stable"}},
+		{"flow-pod-pod-same-node: pod/client -> pod/neighbour:80 (tcp)", target("1.37.0", "10.0.20348.1", "l2bridge", "flannel"),
+			claims.Documented{Applies: true, Expect: "delivered", Basis: "implied", Status: "stable", CarriedOver: true}},
+		{"flow-pod-external-ping: pod/client -> host/internet (ping)", target("1.36.1", "10.0.20348.1", "overlay", "flannel"),
+			claims.Documented{Applies: true, Expect: "no-reply", Basis: "stated", Status: "unsupported"}},
+		{"controller-job: on a cluster: controller-job", target("1.36.1", "10.0.20348.1", "overlay", ""),
+			claims.Documented{Applies: true, Expect: claims.Works, Basis: "stated", Status: "stable"}},
+		{"port-forward: on a cluster: port-forward", target("1.14.0", "10.0.17763.1", "overlay", ""),
+			claims.Documented{Applies: true, Expect: claims.Fails, Basis: "stated", Status: "unsupported"}},
 		{"port-forward: on a cluster: port-forward", target("1.36.0", "10.0.20348.1", "overlay", ""), claims.Documented{Applies: true}},
-		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace-dsr", "10.0.20348.1"), claims.Documented{Applies: true, Expect: claims.Works, Basis: "stated", Status: "stable"}},
-		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace", "10.0.17763.1"), claims.Documented{Status: "unsupported"}},
-		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace", "10.0.20348.1"), claims.Documented{Applies: true, Expect: claims.Fails, Basis: "stated", Status: "unsupported", Disputed: true, Dispute: &claims.Dispute{By: 2, Against: 3}}},
-		{"dispute-session-affinity-tests: on a cluster: session-affinity", target("1.36.0", "10.0.20348.1", "overlay", ""), claims.Documented{Applies: true, Status: "disputed", Disputed: true}},
+		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace-dsr", "10.0.20348.1"),
+			claims.Documented{Applies: true, Expect: claims.Works, Basis: "stated", Status: "stable"}},
+		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace", "10.0.17763.1"),
+			claims.Documented{Status: "unsupported"}},
+		{"external-traffic-policy-local: on a cluster: external-traffic-policy", proxied("kernelspace", "10.0.20348.1"),
+			claims.Documented{Applies: true, Expect: claims.Fails, Basis: "stated", Status: "unsupported", Disputed: true,
+				Dispute: &claims.Dispute{By: 2, Against: 3}}},
+		{"dispute-session-affinity-tests: on a cluster: session-affinity", target("1.36.0", "10.0.20348.1", "overlay", ""),
+			claims.Documented{Applies: true, Status: "disputed", Disputed: true}},
 	} {
 		i := slices.IndexFunc(all, func(s Spec) bool { return s.Name == c.spec })
 		if i < 0 {
@@ -196,18 +209,24 @@ func TestReadingWhatProgramsPrint(t *testing.T) {
 		{"connect: connected", output{}, readConnect, trace.Delivered},
 		{"connect: nothing", output{code: 1, stderr: "TIMEOUT"}, readConnect, trace.Dropped},
 		{"connect: refused", output{code: 1, stderr: "REFUSED"}, readConnect, trace.Rejected},
-		{"connect: refused on Windows", output{code: 1, stderr: "OTHER: dial tcp 10.0.0.1:80: connectex: No connection could be made because the target machine actively refused it."}, readConnect, trace.Rejected},
+		{"connect: refused on Windows",
+			output{code: 1,
+				stderr: "OTHER: dial tcp 10.0.0.1:80: connectex: No connection could be made because the target machine actively refused it."},
+			readConnect, trace.Rejected},
 		{"connect: no name", output{code: 1, stderr: "DNS: lookup web: no such host"}, readConnect, trace.Unresolved},
 		{"curl: an answer", output{}, readCurl, trace.Delivered},
 		{"curl: nothing", output{code: 28}, readCurl, trace.Dropped},
 		{"curl: refused", output{code: 7}, readCurl, trace.Rejected},
 		{"curl: no name", output{code: 6}, readCurl, trace.Unresolved},
 		{"ping: an answer on Windows", output{stdout: "Reply from 10.0.0.1: bytes=32 time<1ms TTL=128"}, pingOn(true), trace.Delivered},
-		{"ping: unreachable on Windows ends with 0", output{stdout: "Reply from 10.0.0.9: Destination host unreachable."}, pingOn(true), trace.Rejected},
+		{"ping: unreachable on Windows ends with 0", output{stdout: "Reply from 10.0.0.9: Destination host unreachable."}, pingOn(true),
+			trace.Rejected},
 		{"ping: nothing on Windows", output{code: 1, stdout: "Request timed out."}, pingOn(true), trace.Dropped},
-		{"ping: no name on Windows", output{code: 1, stdout: "Ping request could not find host web. Please check the name and try again."}, pingOn(true), trace.Unresolved},
+		{"ping: no name on Windows", output{code: 1, stdout: "Ping request could not find host web. Please check the name and try again."},
+			pingOn(true), trace.Unresolved},
 		{"ping: an answer on Linux", output{stdout: "1 packets transmitted, 1 received"}, pingOn(false), trace.Delivered},
-		{"nslookup: ends with 0", output{stdout: "*** UnKnown can't find web.default: Non-existent domain"}, lookupOf("web.default"), trace.Unresolved},
+		{"nslookup: ends with 0", output{stdout: "*** UnKnown can't find web.default: Non-existent domain"}, lookupOf("web.default"),
+			trace.Unresolved},
 		{"nslookup: an answer", output{stdout: "Name: web.default.svc.cluster.local\nAddress: 10.96.0.9"}, lookupOf("web"), trace.Delivered},
 		{"Resolve-DnsName: none", output{code: 1, stderr: "Resolve-DnsName : web : DNS name does not exist"}, lookupOf("web"), trace.Unresolved},
 	} {
@@ -282,7 +301,9 @@ func TestOldestWindows(t *testing.T) {
 			build string
 			runs  bool
 		}{{s.Windows, true}, {"10.0.99999.1", true}, {"10.0.1.99999", false}} {
-			filter, err := types.ParseSemVerFilter(semVerFilter([]claims.Target{{Kubernetes: "1.36.0", Build: c.build}, {Kubernetes: "1.36.0", Build: "10.0.99999.1"}}))
+			filter,
+				err := types.ParseSemVerFilter(semVerFilter([]claims.Target{{Kubernetes: "1.36.0", Build: c.build},
+				{Kubernetes: "1.36.0", Build: "10.0.99999.1"}}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -311,8 +332,9 @@ func TestImagesHaveTags(t *testing.T) {
 func resultsIn(t *testing.T, setting result.Setting, k result.Check) string {
 	t.Helper()
 	dir := t.TempDir()
-	doc := &result.Document{Settings: []result.Setting{setting}, Areas: []result.Area{{ID: "flows", Title: "Flows"}}, Claims: []result.Claim{{ID: "a", Area: "flows", Title: "a"}},
-		Cells: []result.Cell{{Claim: "a", Setting: setting.ID, Documented: "works", Outcome: result.Agrees, Checks: []result.Check{k}}}}
+	doc := &result.Document{Settings: []result.Setting{setting}, Areas: []result.Area{{ID: "flows", Title: "Flows"}},
+		Claims: []result.Claim{{ID: "a", Area: "flows", Title: "a"}},
+		Cells:  []result.Cell{{Claim: "a", Setting: setting.ID, Documented: "works", Outcome: result.Agrees, Checks: []result.Check{k}}}}
 	if err := WriteMerged(dir, doc); err != nil {
 		t.Fatal(err)
 	}
@@ -342,14 +364,16 @@ func TestMerge(t *testing.T) {
 		if doc.Cells[0].Documented != "works" {
 			t.Errorf("%s: the documents are %s", c.got, doc.Cells[0].Documented)
 		}
-		if len(doc.Cells) != 1 || len(doc.Cells[0].Checks) != 2 || doc.Cells[0].Checks[0].Level != result.Model || doc.Summary.Apart != c.apart || !doc.Settings[0].Cluster.Simulated {
+		if len(doc.Cells) != 1 || len(doc.Cells[0].Checks) != 2 || doc.Cells[0].Checks[0].Level != result.Model || doc.Summary.Apart != c.apart ||
+			!doc.Settings[0].Cluster.Simulated {
 			t.Errorf("%s: %+v %+v", c.got, doc.Cells, doc.Summary)
 		}
 	}
 	// Where the model has several ways, a cluster may show any of them, and nothing else.
 	open := result.Check{Level: result.Model, What: "tcp", Got: "varies", Reason: "open-question", Ways: []string{"delivered", "no-reply"}}
 	for got, apart := range map[string]int{"delivered": 0, "dropped": 0, "rejected": 1} {
-		doc, err := Merge([]string{resultsIn(t, setting, open), resultsIn(t, onCluster, result.Check{Level: result.Cluster, What: "tcp", Got: got})})
+		doc,
+			err := Merge([]string{resultsIn(t, setting, open), resultsIn(t, onCluster, result.Check{Level: result.Cluster, What: "tcp", Got: got})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,7 +381,8 @@ func TestMerge(t *testing.T) {
 			t.Errorf("%s beside %v: %d apart", got, open.Ways, doc.Summary.Apart)
 		}
 	}
-	if _, err := Merge([]string{resultsIn(t, onCluster, model), resultsIn(t, real, model)}); err == nil || !strings.Contains(err.Error(), "simulated") {
+	if _, err := Merge([]string{resultsIn(t, onCluster, model), resultsIn(t, real, model)}); err == nil ||
+		!strings.Contains(err.Error(), "simulated") {
 		t.Errorf("a simulated and a real cluster are one column: %v", err)
 	}
 }
@@ -395,7 +420,8 @@ differences:
 			t.Errorf("no %q in\n%v", want, err)
 		}
 	}
-	if _, name, err = knownIn(t, "untried:\n- {claim: port-forward, because: x}\n"); err == nil || !strings.Contains(err.Error(), name+":2:25: an entry of untried has no field") {
+	if _, name, err = knownIn(t, "untried:\n- {claim: port-forward, because: x}\n"); err == nil ||
+		!strings.Contains(err.Error(), name+":2:25: an entry of untried has no field") {
 		t.Errorf("%v", err)
 	}
 	if k, _, err := knownIn(t, ""); err != nil || len(k.Untried) > 0 {
@@ -432,7 +458,8 @@ func TestKnown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cl := &Cluster{ClusterInfo: result.ClusterInfo{Server: "v1.36.0", Nodes: []result.ClusterNode{{Name: "win1", OS: "windows", Build: "10.0.20348.1", Kubelet: "v1.36.0"}}}}
+			cl := &Cluster{ClusterInfo: result.ClusterInfo{Server: "v1.36.0",
+				Nodes: []result.ClusterNode{{Name: "win1", OS: "windows", Build: "10.0.20348.1", Kubelet: "v1.36.0"}}}}
 			r, err := newRecorder(l, cl, some, Options{Out: t.TempDir(), Known: k})
 			if err != nil {
 				t.Fatal(err)
@@ -452,7 +479,8 @@ func TestKnown(t *testing.T) {
 				r.takeReport(types.SpecReport{LeafNodeText: s.Name, State: types.SpecStatePassed})
 			}
 			o := r.outcome()
-			if o.Failed != c.failed || len(o.Unshown) > 0 || !strings.Contains(strings.Join(o.NotSo, "\n"), c.notSo) || len(o.NotSo) > 0 != (c.notSo != "") {
+			if o.Failed != c.failed || len(o.Unshown) > 0 || !strings.Contains(strings.Join(o.NotSo, "\n"), c.notSo) ||
+				len(o.NotSo) > 0 != (c.notSo != "") {
 				t.Errorf("%+v", o)
 			}
 			doc := r.document()

@@ -120,7 +120,8 @@ func (r *runner) tryOut(ctx context.Context, e *Env, s *Spec) (result.Check, err
 	}
 	s.dispute(&k, d, err)
 	if d.CarriedOver && k.Expect != "" {
-		k.Summary = strings.TrimSpace("The documents were read up to Kubernetes " + claims.Newest() + "; what they say is taken to hold. " + k.Summary)
+		k.Summary = strings.TrimSpace("The documents were read up to Kubernetes " + claims.Newest() + "; what they say is taken to hold. " +
+			k.Summary)
 	}
 	if d.Open != "" {
 		k.Summary = strings.TrimSpace(d.Open + ". " + k.Summary)

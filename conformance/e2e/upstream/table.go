@@ -240,7 +240,8 @@ func Markdown(w io.Writer, rows []Row) error {
 			passed[r.Class]++
 			why = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Class, strings.TrimPrefix(strings.TrimPrefix(r.Expected.Test, "[sig-windows] "), "[sig-network] "), outcome, strings.ReplaceAll(why, "|", "\\|"))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Class, strings.TrimPrefix(strings.TrimPrefix(r.Expected.Test, "[sig-windows] "),
+			"[sig-network] "), outcome, strings.ReplaceAll(why, "|", "\\|"))
 	}
 	b.WriteString("\n")
 	for _, r := range rows {

@@ -99,7 +99,8 @@ func TestHostileZip(t *testing.T) {
 		{"large", entry{name: "large", text: strings.Repeat("0", 3000)}, Limits{File: 2000}, "3000 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, err := open(t, zipped(t, entry{name: "good.txt", text: "good"}, entry{name: "nodes/win1/x", text: "x"}, c.bad, entry{name: "last.txt"}), c.limits)
+			b, err := open(t, zipped(t, entry{name: "good.txt", text: "good"}, entry{name: "nodes/win1/x", text: "x"}, c.bad,
+				entry{name: "last.txt"}), c.limits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +186,8 @@ func TestTooMuch(t *testing.T) {
 	if _, err := Open(ctx, zip, Limits{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	if _, err := open(t, put(t, []byte("PK\x03\x04 and no more")), Limits{}); err == nil || !strings.Contains(err.Error(), "not a .zip that can be read") {
+	if _, err := open(t, put(t, []byte("PK\x03\x04 and no more")), Limits{}); err == nil ||
+		!strings.Contains(err.Error(), "not a .zip that can be read") {
 		t.Errorf("a cut .zip: %v", err)
 	}
 	left, err := filepath.Glob(filepath.Join(tmp, "winlab-bundle-*"))
@@ -299,7 +301,8 @@ func changed(t *testing.T, b *Bundle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := open(t, zipped(t, entry{name: "win1/" + Name, text: string(manifest)}, entry{name: "win1/nodes/win1/a.txt", text: "other"}, entry{name: "win1/new.txt"}), Limits{})
+	again, err := open(t, zipped(t, entry{name: "win1/" + Name, text: string(manifest)}, entry{name: "win1/nodes/win1/a.txt", text: "other"},
+		entry{name: "win1/new.txt"}), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +318,8 @@ func changed(t *testing.T, b *Bundle) {
 
 // FuzzOpen: no .zip panics, hangs, or leaves anything outside of its folder.
 func FuzzOpen(f *testing.F) {
-	for _, e := range [][]entry{{{name: "a", text: "a"}}, {{name: "../a"}, {name: `..\b`}}, {{name: "x/" + Name, text: `{"apiVersion":"winlab.dev/bundle/v1alpha1","kind":"Bundle","files":[{"path":"a"}]}`}}} {
+	for _, e := range [][]entry{{{name: "a", text: "a"}}, {{name: "../a"}, {name: `..\b`}},
+		{{name: "x/" + Name, text: `{"apiVersion":"winlab.dev/bundle/v1alpha1","kind":"Bundle","files":[{"path":"a"}]}`}}} {
 		data, err := os.ReadFile(zipped(f, e...))
 		if err != nil {
 			f.Fatal(err)
@@ -371,14 +375,16 @@ func TestZipsInFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.CopyFS(dir, fstest.MapFS{"nodes.json": {Data: []byte("{}")}, "bad.zip": {Data: []byte("no zip")}, "sub/deep.zip": {Data: []byte("PK\x03\x04")}}); err != nil {
+	if err := os.CopyFS(dir, fstest.MapFS{"nodes.json": {Data: []byte("{}")}, "bad.zip": {Data: []byte("no zip")},
+		"sub/deep.zip": {Data: []byte("PK\x03\x04")}}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := Open(t.Context(), dir, Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"nodes.json", "sub/deep.zip", "win1/nodes/win1/hns.json", "win1/nodes/win1/inner.zip", "win2/nodes/win2/hns.json", "win2/nodes/win2/inner.zip"}
+	want := []string{"nodes.json", "sub/deep.zip", "win1/nodes/win1/hns.json", "win1/nodes/win1/inner.zip", "win2/nodes/win2/hns.json",
+		"win2/nodes/win2/inner.zip"}
 	if !slices.Equal(b.Files, want) {
 		t.Errorf("%q", b.Files)
 	}

@@ -62,7 +62,8 @@ func Stream(out io.Writer, tool string, made time.Time) *Writer {
 }
 
 func newWriter(tool string, made time.Time) *Writer {
-	return &Writer{manifest: Manifest{APIVersion: APIVersion, Kind: Kind, Tool: tool, Made: made.UTC(), Files: []File{}}, seen: map[string]bool{}}
+	return &Writer{manifest: Manifest{APIVersion: APIVersion, Kind: Kind, Tool: tool, Made: made.UTC(), Files: []File{}},
+		seen: map[string]bool{}}
 }
 
 // Add adds a file; its size and its sum are filled in.

@@ -49,7 +49,8 @@ func hnsV1(ctx context.Context, n *node) error {
 	}
 	var errs []error
 	for _, q := range []struct{ path, file, what string }{
-		{"/globals/version", "", ""}, {"/networks/", "networks", "networks"}, {"/endpoints/", "endpoints", "endpoints"}, {"/policylists/", "policylists", "policy lists"},
+		{"/globals/version", "", ""}, {"/networks/", "networks", "networks"}, {"/endpoints/", "endpoints", "endpoints"},
+		{"/policylists/", "policylists", "policy lists"},
 	} {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -71,7 +72,8 @@ func v1(path string) (string, error) {
 	method, _ := windows.UTF16PtrFromString("GET") // none of them has a NUL
 	at, _ := windows.UTF16PtrFromString(path)
 	body, _ := windows.UTF16PtrFromString("")
-	hr, _, _ := hnsCall.Call(uintptr(unsafe.Pointer(method)), uintptr(unsafe.Pointer(at)), uintptr(unsafe.Pointer(body)), uintptr(unsafe.Pointer(&answer)))
+	hr, _, _ := hnsCall.Call(uintptr(unsafe.Pointer(method)), uintptr(unsafe.Pointer(at)), uintptr(unsafe.Pointer(body)),
+		uintptr(unsafe.Pointer(&answer)))
 	said := text(answer)
 	if err := failed("HNSCall GET "+path, hr, said); err != nil {
 		return "", err
@@ -95,7 +97,8 @@ func hnsV2(ctx context.Context, n *node) error {
 	}
 	var errs []error
 	for _, k := range []struct{ one, many, file, what string }{
-		{"Network", "Networks", "networks", "networks"}, {"Endpoint", "Endpoints", "endpoints", "endpoints"}, {"Namespace", "Namespaces", "namespaces", "namespaces"},
+		{"Network", "Networks", "networks", "networks"}, {"Endpoint", "Endpoints", "endpoints", "endpoints"},
+		{"Namespace", "Namespaces", "namespaces", "namespaces"},
 		{"LoadBalancer", "LoadBalancers", "loadbalancers", "load balancers"}, {"SdnRoute", "SdnRoutes", "sdnroutes", "routes"},
 	} {
 		all, err := v2(ctx, k.one, k.many)
@@ -104,7 +107,8 @@ func hnsV2(ctx context.Context, n *node) error {
 		}
 		errs = append(errs, err)
 		if all != nil {
-			n.add("hcn/"+k.file+".json", "HCN "+k.what+" (v2)", "HcnEnumerate"+k.many+", HcnQuery"+k.one+"Properties", indented("["+strings.Join(all, ",")+"]"))
+			n.add("hcn/"+k.file+".json", "HCN "+k.what+" (v2)", "HcnEnumerate"+k.many+", HcnQuery"+k.one+"Properties",
+				indented("["+strings.Join(all, ",")+"]"))
 		}
 	}
 	return errors.Join(errs...)

@@ -64,7 +64,8 @@ func adapters(n *node) (map[uint32]string, error) {
 	var buf []byte
 	for {
 		buf = make([]byte, size)
-		err := windows.GetAdaptersAddresses(windows.AF_UNSPEC, windows.GAA_FLAG_INCLUDE_ALL_INTERFACES|windows.GAA_FLAG_INCLUDE_GATEWAYS, 0, (*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])), &size)
+		err := windows.GetAdaptersAddresses(windows.AF_UNSPEC, windows.GAA_FLAG_INCLUDE_ALL_INTERFACES|windows.GAA_FLAG_INCLUDE_GATEWAYS, 0,
+			(*windows.IpAdapterAddresses)(unsafe.Pointer(&buf[0])), &size)
 		if err == nil {
 			break
 		}
@@ -179,7 +180,8 @@ func routes(n *node, names map[uint32]string) error {
 		to, ok := address(&r.DestinationPrefix.Prefix)
 		via, hasVia := address(&r.NextHop)
 		if ok && hasVia {
-			all = append(all, netRoute{netip.PrefixFrom(to, int(r.DestinationPrefix.PrefixLength)).String(), via.String(), r.InterfaceIndex, names[r.InterfaceIndex], r.Metric})
+			all = append(all, netRoute{netip.PrefixFrom(to, int(r.DestinationPrefix.PrefixLength)).String(), via.String(), r.InterfaceIndex,
+				names[r.InterfaceIndex], r.Metric})
 		}
 	}
 	return n.addJSON("net/routes.json", "routes", "GetIpForwardTable2", all)

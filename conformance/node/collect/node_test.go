@@ -65,7 +65,8 @@ func TestSteps(t *testing.T) {
 	for _, s := range b.Manifest.Steps {
 		said = append(said, s.Name+": "+strings.Join(s.Files, " ")+s.Absent+s.Error)
 	}
-	want := []string{"good: nodes/WIN_1_../a.txt", "half: nodes/WIN_1_../b.txtthe other half", "absent: not here", "late: no answer after 50ms", "broken: winlab failed here: at the disco"}
+	want := []string{"good: nodes/WIN_1_../a.txt", "half: nodes/WIN_1_../b.txtthe other half", "absent: not here",
+		"late: no answer after 50ms", "broken: winlab failed here: at the disco"}
 	if d := cmp.Diff(want, said); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

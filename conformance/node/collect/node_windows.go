@@ -110,7 +110,8 @@ func ports(ctx context.Context, n *node) error {
 	var errs []error
 	for _, family := range []string{"ipv4", "ipv6"} {
 		for _, proto := range []string{"tcp", "udp"} {
-			errs = append(errs, transcript(ctx, &b, "netsh.exe", "int", family, "show", "excludedportrange", proto), transcript(ctx, &b, "netsh.exe", "int", family, "show", "dynamicport", proto))
+			errs = append(errs, transcript(ctx, &b, "netsh.exe", "int", family, "show", "excludedportrange", proto),
+				transcript(ctx, &b, "netsh.exe", "int", family, "show", "dynamicport", proto))
 		}
 	}
 	if b.Len() > 0 {
@@ -185,7 +186,8 @@ func services(_ context.Context, n *node) error {
 		path, _, _ := k.GetStringValue("ImagePath")
 		display, _, _ := k.GetStringValue("DisplayName")
 		_ = k.Close()
-		if p, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Services\`+name+`\Parameters`, registry.QUERY_VALUE); err == nil {
+		if p, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Services\`+name+`\Parameters`,
+			registry.QUERY_VALUE); err == nil {
 			// nssm starts what its parameters say.
 			app, _, appErr := p.GetStringValue("Application")
 			args, _, _ := p.GetStringValue("AppParameters")
@@ -292,7 +294,8 @@ func aboutProcess(id uint32) (line, path string, err error) {
 	}
 	buf := make([]byte, 128<<10) // a command line has 32767 characters at most
 	var got uint32
-	if err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), uint32(len(buf)), &got); err != nil {
+	if err := windows.NtQueryInformationProcess(h, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), uint32(len(buf)),
+		&got); err != nil {
 		return "", path, err
 	}
 	return (*windows.NTUnicodeString)(unsafe.Pointer(&buf[0])).String(), path, nil
@@ -403,5 +406,7 @@ func Possible() error { return nil }
 
 // programs are those whose services, processes and versions are taken, lower case, without
 // .exe.
-var programs = []string{"kubelet", "kube-proxy", "kubeproxy", "flanneld", "flannel", "containerd", "dockerd", "docker", "calico-node", "calicofelix", "calicoconfd", "caliconode", "azure-vnet", "azure-cns", "azurecns", "azure-npm",
-	"antrea-agent", "ovs-vswitchd", "ovsdb-server", "ovnkube", "hybrid-overlay-node", "rke2", "rke2-agent", "k3s", "wins", "rancher-wins", "csi-proxy", "hns", "hostnetsvc", "vmcompute", "winnat", "vfpext", "nvagent", "remoteaccess", "sharedaccess", "dnscache", "mpssvc"}
+var programs = []string{"kubelet", "kube-proxy", "kubeproxy", "flanneld", "flannel", "containerd", "dockerd", "docker", "calico-node",
+	"calicofelix", "calicoconfd", "caliconode", "azure-vnet", "azure-cns", "azurecns", "azure-npm",
+	"antrea-agent", "ovs-vswitchd", "ovsdb-server", "ovnkube", "hybrid-overlay-node", "rke2", "rke2-agent", "k3s", "wins", "rancher-wins",
+	"csi-proxy", "hns", "hostnetsvc", "vmcompute", "winnat", "vfpext", "nvagent", "remoteaccess", "sharedaccess", "dnscache", "mpssvc"}

@@ -78,10 +78,13 @@ func harmless(name, value string) bool {
 // publicVariables are the variables whose values are kept: they say how the network is used, or
 // which machine this is.
 var publicVariables = map[string]bool{
-	"COMPUTERNAME": true, "SYSTEMROOT": true, "WINDIR": true, "OS": true, "PATHEXT": true, "PROGRAMDATA": true, "COMSPEC": true, "PROCESSOR_ARCHITECTURE": true, "NUMBER_OF_PROCESSORS": true,
+	"COMPUTERNAME": true, "SYSTEMROOT": true, "WINDIR": true, "OS": true, "PATHEXT": true, "PROGRAMDATA": true, "COMSPEC": true,
+	"PROCESSOR_ARCHITECTURE": true, "NUMBER_OF_PROCESSORS": true,
 	"HTTP_PROXY": true, "HTTPS_PROXY": true, "NO_PROXY": true, "ALL_PROXY": true,
-	"KUBE_NETWORK": true, "NODE_NAME": true, "NODENAME": true, "KUBERNETES_SERVICE_HOST": true, "KUBERNETES_SERVICE_PORT": true, "GODEBUG": true,
-	"CNI_BIN_DIR": true, "CNI_CONF_DIR": true, "CNI_PATH": true, "VXLAN_VNI": true, "VXLAN_MAC_PREFIX": true, "CALICO_NETWORKING_BACKEND": true, "FELIX_HEALTHENABLED": true,
+	"KUBE_NETWORK": true, "NODE_NAME": true, "NODENAME": true, "KUBERNETES_SERVICE_HOST": true, "KUBERNETES_SERVICE_PORT": true,
+	"GODEBUG":     true,
+	"CNI_BIN_DIR": true, "CNI_CONF_DIR": true, "CNI_PATH": true, "VXLAN_VNI": true, "VXLAN_MAC_PREFIX": true,
+	"CALICO_NETWORKING_BACKEND": true, "FELIX_HEALTHENABLED": true,
 }
 
 // Variables writes variables of an environment as cmd's set does: values that are not known to

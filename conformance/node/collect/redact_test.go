@@ -10,11 +10,15 @@ func TestRedact(t *testing.T) {
 		in, out string
 		n       int
 	}{
-		{`kubelet.exe --bootstrap-kubeconfig=C:\k\bootstrap-config --token=abcdef.0123456789abcdef -v=4`, `kubelet.exe --bootstrap-kubeconfig=C:\k\bootstrap-config --token=REDACTED -v=4`, 1},
-		{`kubeadm join --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:0123`, `kubeadm join --token REDACTED --discovery-token-ca-cert-hash REDACTED`, 2},
-		{`rancher.exe --server https://x --password hunter2 --ip 10.0.0.1`, `rancher.exe --server https://x --password REDACTED --ip 10.0.0.1`, 1},
+		{`kubelet.exe --bootstrap-kubeconfig=C:\k\bootstrap-config --token=abcdef.0123456789abcdef -v=4`,
+			`kubelet.exe --bootstrap-kubeconfig=C:\k\bootstrap-config --token=REDACTED -v=4`, 1},
+		{`kubeadm join --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:0123`,
+			`kubeadm join --token REDACTED --discovery-token-ca-cert-hash REDACTED`, 2},
+		{`rancher.exe --server https://x --password hunter2 --ip 10.0.0.1`, `rancher.exe --server https://x --password REDACTED --ip 10.0.0.1`,
+			1},
 		{`  "aadClientSecret": "a \"b\" c", "location": "westeurope"`, `  "aadClientSecret": "REDACTED", "location": "westeurope"`, 1},
-		{`AZURE_STORAGE_CONNECTION_STRING=DefaultEndpointsProtocol=https;AccountKey=abc==`, `AZURE_STORAGE_CONNECTION_STRING=REDACTED;AccountKey=REDACTED`, 2},
+		{`AZURE_STORAGE_CONNECTION_STRING=DefaultEndpointsProtocol=https;AccountKey=abc==`,
+			`AZURE_STORAGE_CONNECTION_STRING=REDACTED;AccountKey=REDACTED`, 2},
 		{`https://x.blob.core.windows.net/c?sv=1&sig=abc%3D&se=2`, `https://x.blob.core.windows.net/c?sv=1&sig=REDACTED&se=2`, 1},
 		{`HTTP_PROXY=http://user:pass@proxy:3128`, `HTTP_PROXY=http://REDACTED@proxy:3128`, 1},
 		{`Authorization: Bearer eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJr.c2ln`, `Authorization: Bearer REDACTED`, 1},
@@ -44,7 +48,8 @@ func TestRedact(t *testing.T) {
 }
 
 func TestVariables(t *testing.T) {
-	got, n := Variables([]string{`=C:=C:\k`, "COMPUTERNAME=win1", "MY_PASSWORD=x", "HARMLESS=1", "https_proxy=http://u:p@h:1", "KUBE_NETWORK=cbr0"})
+	got, n := Variables([]string{`=C:=C:\k`, "COMPUTERNAME=win1", "MY_PASSWORD=x", "HARMLESS=1", "https_proxy=http://u:p@h:1",
+		"KUBE_NETWORK=cbr0"})
 	want := "COMPUTERNAME=win1\r\nMY_PASSWORD=REDACTED\r\nHARMLESS=REDACTED\r\nhttps_proxy=http://REDACTED@h:1\r\nKUBE_NETWORK=cbr0\r\n"
 	if got != want || n != 3 {
 		t.Errorf("%d %q", n, got)
@@ -61,7 +66,8 @@ func FuzzRedact(f *testing.F) {
 		if strings.Contains(before+after, secret) {
 			t.Skip()
 		}
-		for _, form := range []string{"\n--password=%s\n", "\nTOKEN=%s\n", "\n--token %s\n", "\nhttp://u:%s@h/\n", "\nBearer %s\n", "\n\"clientSecret\": \"%s\"\n"} {
+		for _, form := range []string{"\n--password=%s\n", "\nTOKEN=%s\n", "\n--token %s\n", "\nhttp://u:%s@h/\n", "\nBearer %s\n",
+			"\n\"clientSecret\": \"%s\"\n"} {
 			if out, n := Redact(before + strings.ReplaceAll(form, "%s", secret) + after); strings.Contains(out, secret) || n == 0 {
 				t.Errorf("%q: %q (%d)", form, out, n)
 			}

@@ -52,7 +52,8 @@ func (x *comparison) capture(e *evidence, file, node string, data []byte) {
 			continue
 		}
 		n++
-		s := &sighting{node: node, file: file, line: info.Number, time: info.Time, component: info.Name, packet: packetID{file: file, group: info.ID, number: int(h.seq)}, header: h, dropped: info.Dropped, mark: mark}
+		s := &sighting{node: node, file: file, line: info.Number, time: info.Time, component: info.Name,
+			packet: packetID{file: file, group: info.ID, number: int(h.seq)}, header: h, dropped: info.Dropped, mark: mark}
 		if info.ID != 0 { // a group of pktmon, in which packets differ by their numbers
 			s.mark = ""
 		}

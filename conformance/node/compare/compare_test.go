@@ -163,8 +163,10 @@ func pktmon(p *trace.Path, node string, group uint64) string {
 		if leg == trace.Reply {
 			flags = "Flags [S.], seq 77, ack 1995496357, win 64240"
 		}
-		fmt.Fprintf(&b, "[01]36E0.37B0::2024-04-02 10:26:54.059070900 [Microsoft-Windows-PktMon] PktGroupId %d, PktNumber 1, Appearance %d, Direction Tx , Type Ethernet , Component %d, Edge 1, Filter 1, OriginalSize 66, LoggedSize 66 \n", group, n, 50+n)
-		fmt.Fprintf(&b, "\t%s > %s, ethertype IPv4 (0x0800), length 66: %s.%d > %s.%d: %s, length 0\n", strings.ToUpper(l.SrcMAC.String()), strings.ToUpper(l.DstMAC.String()), l.Src.Addr(), l.Src.Port(), l.Dst.Addr(), l.Dst.Port(), flags)
+		fmt.Fprintf(&b,
+			"[01]36E0.37B0::2024-04-02 10:26:54.059070900 [Microsoft-Windows-PktMon] PktGroupId %d, PktNumber 1, Appearance %d, Direction Tx , Type Ethernet , Component %d, Edge 1, Filter 1, OriginalSize 66, LoggedSize 66 \n", group, n, 50+n)
+		fmt.Fprintf(&b, "\t%s > %s, ethertype IPv4 (0x0800), length 66: %s.%d > %s.%d: %s, length 0\n", strings.ToUpper(l.SrcMAC.String()),
+			strings.ToUpper(l.DstMAC.String()), l.Src.Addr(), l.Src.Port(), l.Dst.Addr(), l.Dst.Port(), flags)
 	}
 	return b.String()
 }
@@ -190,25 +192,41 @@ func TestPlanted(t *testing.T) {
 		edit       func(string) string
 		want       []string
 	}{
-		{"a rule is missing", "win1/vfp-0.txt", func(s string) string { return cut(s, "SNAT_TCP_OUTBOUNDNAT") }, []string{"the model makes SNAT_TCP_OUTBOUNDNAT", "the node does not have it"}},
+		{"a rule is missing", "win1/vfp-0.txt", func(s string) string { return cut(s, "SNAT_TCP_OUTBOUNDNAT") },
+			[]string{"the model makes SNAT_TCP_OUTBOUNDNAT", "the node does not have it"}},
 		{"a rule too many", "win1/vfp-0.txt", func(s string) string {
-			return strings.Replace(s, "    RULE : \r\n        Friendly name : SNAT_TCP", "    RULE : \r\n        Friendly name : BLOCK_ALL\r\n        Priority : 1\r\n        Type : block\r\n        Conditions:\r\n            Source IP : 10.244.9.9\r\n        Flow TTL: 0\r\n        Rule Data:\r\n\r\n    RULE : \r\n        Friendly name : SNAT_TCP", 1)
+			return strings.Replace(s, "    RULE : \r\n        Friendly name : SNAT_TCP",
+				"    RULE : \r\n        Friendly name : BLOCK_ALL\r\n        Priority : 1\r\n        Type : block\r\n        Conditions:\r\n            Source IP : 10.244.9.9\r\n        Flow TTL: 0\r\n        Rule Data:\r\n\r\n    RULE : \r\n        Friendly name : SNAT_TCP", 1)
 		}, []string{"the node has BLOCK_ALL", "the model does not make it"}},
-		{"another backend", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "{ 10.244.1.3 : 80 }", "{ 10.244.1.9 : 80 }", 1) }, []string{"backends of (LB_", "10.244.1.9:80"}},
-		{"another type", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "Type : dynnat", "Type : allow", 1) }, []string{"type of SNAT_", "node allow, model dynnat"}},
-		{"another priority", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "Priority : ", "Priority : 7", 1) }, []string{"priority of ", "node 7", ", model "}},
+		{"another backend", "win1/vfp-0.txt", func(s string) string {
+			return strings.Replace(s, "{ 10.244.1.3 : 80 }", "{ 10.244.1.9 : 80 }",
+				1)
+		}, []string{"backends of (LB_", "10.244.1.9:80"}},
+		{"another type", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "Type : dynnat", "Type : allow", 1) },
+			[]string{"type of SNAT_", "node allow, model dynnat"}},
+		{"another priority", "win1/vfp-0.txt", func(s string) string { return strings.Replace(s, "Priority : ", "Priority : 7", 1) },
+			[]string{"priority of ", "node 7", ", model "}},
 		{"another condition", "win1/vfp-0.txt", func(s string) string {
 			return strings.Replace(s, "Protocols : 6\r\n", "Protocols : 17\r\n", 1)
 		}, []string{"conditions of "}},
-		{"another backend was picked", "win1/pktmon.txt", func(s string) string { return strings.ReplaceAll(s, "10.244.1.3.80", "10.244.1.9.80") }, []string{"flow", ": differs", "a form of the packet was seen that the model does not have"}},
-		{"the source was kept", "win1/pktmon.txt", func(s string) string { return strings.ReplaceAll(s, "192.168.1.11.49344", "10.244.1.4.40000") }, []string{": differs", "a form of the packet was seen"}},
+		{"another backend was picked", "win1/pktmon.txt", func(s string) string {
+			return strings.ReplaceAll(s, "10.244.1.3.80",
+				"10.244.1.9.80")
+		}, []string{"flow", ": differs", "a form of the packet was seen that the model does not have"}},
+		{"the source was kept", "win1/pktmon.txt", func(s string) string {
+			return strings.ReplaceAll(s, "192.168.1.11.49344",
+				"10.244.1.4.40000")
+		}, []string{": differs", "a form of the packet was seen"}},
 		{"another way", "win1/pktmon.txt", func(s string) string {
-			return strings.Replace(s, "> 00-15-5D-00-00-03, ethertype IPv4 (0x0800), length 66: 10.244.1.4.40000", "> 00-15-5D-00-00-99, ethertype IPv4 (0x0800), length 66: 10.244.1.4.40000", 1)
+			return strings.Replace(s, "> 00-15-5D-00-00-03, ethertype IPv4 (0x0800), length 66: 10.244.1.4.40000",
+				"> 00-15-5D-00-00-99, ethertype IPv4 (0x0800), length 66: 10.244.1.4.40000", 1)
 		}, []string{": differs", "other MAC addresses"}},
 		{"dropped", "win1/pktmon.txt", func(s string) string {
 			lines := strings.SplitAfter(s, "\n")
-			return strings.Join(lines[:2], "") + strings.Replace(strings.Replace(lines[2], "PktGroupId", "Drop: PktGroupId", 1), "Filter 1,", "Filter 1, DropReason INET: accept inspection , DropLocation 0xE0004503,", 1) + strings.Replace(lines[3], "\t", "\tDrop: ", 1)
-		}, []string{": differs; node: dropped for INET: accept inspection at 0xE0004503, model: delivered", "the node dropped it, and the model passes it on"}},
+			return strings.Join(lines[:2], "") + strings.Replace(strings.Replace(lines[2], "PktGroupId", "Drop: PktGroupId", 1), "Filter 1,",
+				"Filter 1, DropReason INET: accept inspection , DropLocation 0xE0004503,", 1) + strings.Replace(lines[3], "\t", "\tDrop: ", 1)
+		}, []string{": differs; node: dropped for INET: accept inspection at 0xE0004503, model: delivered",
+			"the node dropped it, and the model passes it on"}},
 		{"sent again", "win1/pktmon.txt", func(s string) string {
 			lines := strings.SplitAfter(s, "\n")
 			return lines[0] + lines[1] + strings.Replace(lines[0], "281474976710695", "281474976710777", 1) + lines[1]
@@ -258,7 +276,8 @@ func TestCounters(t *testing.T) {
 		}
 	}
 	d := s.compare(t)
-	if d.Differences != 0 || len(d.Flows) != 1 || d.Flows[0].Counted < 2 || !strings.Contains(text(t, d), fmt.Sprintf("counters of %d rules that it meets are above 0", d.Flows[0].Counted)) {
+	if d.Differences != 0 || len(d.Flows) != 1 || d.Flows[0].Counted < 2 ||
+		!strings.Contains(text(t, d), fmt.Sprintf("counters of %d rules that it meets are above 0", d.Flows[0].Counted)) {
 		t.Fatal(text(t, d))
 	}
 	s.edit(t, "win1/counters-0.txt", func(in string) string {
@@ -271,7 +290,8 @@ func TestCounters(t *testing.T) {
 		return strings.Join(rules, "")
 	})
 	d = s.compare(t)
-	if got := text(t, d); d.Differences == 0 || !strings.Contains(got, "counter  0 of (LB_") || !strings.Contains(got, "has a counter of 0 on the node") {
+	if got := text(t, d); d.Differences == 0 || !strings.Contains(got, "counter  0 of (LB_") ||
+		!strings.Contains(got, "has a counter of 0 on the node") {
 		t.Error(got)
 	}
 }
@@ -289,7 +309,8 @@ func cut(s, part string) string {
 func frames(t testing.TB, p *trace.Path, node string) (all [][]byte, objects []string, legs []trace.Leg) {
 	t.Helper()
 	build := func(l *packet.Line, leg trace.Leg) *packet.Packet {
-		spec := packet.Spec{EthSrc: l.SrcMAC, EthDst: l.DstMAC, Src: l.Src.Addr(), Dst: l.Dst.Addr(), Proto: l.Proto, SrcPort: l.Src.Port(), DstPort: l.Dst.Port(), TCPFlags: packet.SYN, Seq: 1995496356}
+		spec := packet.Spec{EthSrc: l.SrcMAC, EthDst: l.DstMAC, Src: l.Src.Addr(), Dst: l.Dst.Addr(), Proto: l.Proto, SrcPort: l.Src.Port(),
+			DstPort: l.Dst.Port(), TCPFlags: packet.SYN, Seq: 1995496356}
 		if leg == trace.Reply {
 			spec.TCPFlags, spec.Seq, spec.Ack = packet.SYN|packet.ACK, 77, 1995496357
 		}
@@ -312,7 +333,8 @@ func frames(t testing.TB, p *trace.Path, node string) (all [][]byte, objects []s
 		f := build(&l, s.Leg)
 		if in := l.Inner; in != nil {
 			f = build(in, s.Leg)
-			if err := f.Encap(packet.Outer{EthSrc: l.SrcMAC, EthDst: l.DstMAC, Src: l.Src.Addr(), Dst: l.Dst.Addr(), SrcPort: l.Src.Port(), DstPort: l.Dst.Port(), VNI: l.VNI}); err != nil {
+			if err := f.Encap(packet.Outer{EthSrc: l.SrcMAC, EthDst: l.DstMAC, Src: l.Src.Addr(), Dst: l.Dst.Addr(), SrcPort: l.Src.Port(),
+				DstPort: l.Dst.Port(), VNI: l.VNI}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -436,8 +458,10 @@ func TestAnonymousReport(t *testing.T) {
 	}
 	got := text(t, x) + b.String()
 	// Pods, nodes and Services of the lab by name; whole prefixes and the pieces of MAC addresses.
-	for _, secret := range []string{"client", "neighbour", "peer", "webserver", "win1", "win2", "linux1", "kube-dns", "coredns", "cbr0", "10.244.", "10.96.", "192.168.1.", "203.0.113.", "5D-F4", "5d-f4", "pktmon.txt", "tuples.txt"} {
-		if !strings.Contains(plain.String()+text(t, d), secret) && secret != "coredns" && secret != "neighbour" && secret != "linux1" && secret != "5d-f4" && secret != "5D-F4" && secret != "kube-dns" {
+	for _, secret := range []string{"client", "neighbour", "peer", "webserver", "win1", "win2", "linux1", "kube-dns", "coredns", "cbr0",
+		"10.244.", "10.96.", "192.168.1.", "203.0.113.", "5D-F4", "5d-f4", "pktmon.txt", "tuples.txt"} {
+		if !strings.Contains(plain.String()+text(t, d), secret) && secret != "coredns" && secret != "neighbour" && secret != "linux1" &&
+			secret != "5d-f4" && secret != "5D-F4" && secret != "kube-dns" {
 			t.Errorf("%q is not in the report with names, so its absence says nothing", secret)
 		}
 		if strings.Contains(got, secret) {
@@ -454,7 +478,8 @@ func TestAnonymousReport(t *testing.T) {
 // A flow decides a question when, with the same picks, only some of its answers agree.
 func TestDecided(t *testing.T) {
 	way := func(pick, answer string) trace.Path {
-		return trace.Path{Choices: []trace.Choice{{Where: "LB_80", Label: pick}, {Where: "win1", Param: "acl-equal-priority", Value: answer}, {Param: assumed, Value: "as-made"}}}
+		return trace.Path{Choices: []trace.Choice{{Where: "LB_80", Label: pick}, {Where: "win1", Param: "acl-equal-priority", Value: answer},
+			{Param: assumed, Value: "as-made"}}}
 	}
 	paths := []trace.Path{way("a", "block"), way("a", "allow"), way("b", "allow")}
 	for _, tt := range []struct {

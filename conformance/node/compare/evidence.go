@@ -102,7 +102,8 @@ func (x *comparison) text(e *evidence, facts map[string]*dump.Facts, file, node,
 			if m := processTuples.FindStringSubmatch(command.Text); m != nil {
 				e.tuples = append(e.tuples, tried(m[1], file, command.Place.Line))
 			}
-			x.doc.NotRead = append(x.doc.NotRead, doc.NotRead{Place: x.place(file, command.Place.Line), Node: doc.Name(node), Why: "what /process-tuples prints: no public example is known. Compare it with what the model does to this tuple"})
+			x.doc.NotRead = append(x.doc.NotRead, doc.NotRead{Place: x.place(file, command.Place.Line), Node: doc.Name(node),
+				Why: "what /process-tuples prints: no public example is known. Compare it with what the model does to this tuple"})
 			continue
 		}
 		if node == "" || !rules {
@@ -158,9 +159,11 @@ func (x *comparison) packetLog(e *evidence, file, node string, log *dump.PacketL
 	if node == "" {
 		node = x.nodeOfComponents(log.Components)
 	}
-	x.doc.Read = append(x.doc.Read, doc.Read{Place: x.place(file, 0), Node: doc.Name(node), What: "packets that pktmon saw", Count: len(log.Sightings)})
+	x.doc.Read = append(x.doc.Read, doc.Read{Place: x.place(file, 0), Node: doc.Name(node), What: "packets that pktmon saw",
+		Count: len(log.Sightings)})
 	if log.Unread > 0 {
-		x.doc.NotRead = append(x.doc.NotRead, doc.NotRead{Place: x.place(file, 0), Node: doc.Name(node), Why: "sightings of packets in a form that is not read: other protocols, or a form of which no public example is known"})
+		x.doc.NotRead = append(x.doc.NotRead, doc.NotRead{Place: x.place(file, 0), Node: doc.Name(node),
+			Why: "sightings of packets in a form that is not read: other protocols, or a form of which no public example is known"})
 	}
 	if node == "" {
 		x.notRead(file, 0, "", "nothing says on which node it was taken; put it into a folder with the files of its node")
@@ -216,7 +219,8 @@ func (x *comparison) nodeOfComponents(all []dump.Component) string {
 }
 
 func headerOf(h *dump.Header) header {
-	out := header{srcMAC: strings.ToUpper(h.SrcMAC), dstMAC: strings.ToUpper(h.DstMAC), proto: h.Protocol, form: form{src: h.Src, dst: h.Dst}, echo: h.Echo, echoReply: h.EchoReply, id: h.ID, seq: uint32(h.EchoSeq)}
+	out := header{srcMAC: strings.ToUpper(h.SrcMAC), dstMAC: strings.ToUpper(h.DstMAC), proto: h.Protocol, form: form{src: h.Src, dst: h.Dst},
+		echo: h.Echo, echoReply: h.EchoReply, id: h.ID, seq: uint32(h.EchoSeq)}
 	if h.Protocol == "tcp" {
 		out.seq, out.ack = h.Seq, h.Ack
 		out.syn, out.isAck = strings.Contains(h.Flags, "S"), strings.Contains(h.Flags, ".")

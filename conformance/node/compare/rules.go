@@ -33,7 +33,8 @@ func (x *comparison) ports(n importer.Node, theirs []dump.Port) {
 		}
 		ours := portLike(p, state.Ports)
 		if ours == nil {
-			x.doc.NotRead = append(x.doc.NotRead, doc.NotRead{Place: x.place(p.Place.File, p.Place.Line), Node: doc.Name(n.Name), What: doc.Foreign(p.Name), Why: "the model has no such port: no endpoint of HNS has its name or its MAC address"})
+			x.doc.NotRead = append(x.doc.NotRead, doc.NotRead{Place: x.place(p.Place.File, p.Place.Line), Node: doc.Name(n.Name),
+				What: doc.Foreign(p.Name), Why: "the model has no such port: no endpoint of HNS has its name or its MAC address"})
 			continue
 		}
 		x.doc.Ports = append(x.doc.Ports, x.port(m, p, ours))
@@ -137,7 +138,8 @@ func rule(r *dump.Rule) *doc.Rule {
 	if r == nil {
 		return nil
 	}
-	out := &doc.Rule{Priority: r.Priority, Layer: doc.Foreign(r.Layer), Group: doc.Foreign(r.Group), Name: doc.Foreign(r.Name), Type: doc.Foreign(r.Type), Line: r.Place.Line}
+	out := &doc.Rule{Priority: r.Priority, Layer: doc.Foreign(r.Layer), Group: doc.Foreign(r.Group), Name: doc.Foreign(r.Name),
+		Type: doc.Foreign(r.Type), Line: r.Place.Line}
 	for _, c := range r.Conditions {
 		out.Conditions = append(out.Conditions, doc.Foreign(strings.TrimSpace(c)))
 	}

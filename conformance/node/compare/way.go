@@ -119,7 +119,8 @@ func (o *seen) compareWithPath(f *doc.Flow, p *trace.Path) *way {
 func (o *seen) counters(w *way) {
 	for i := range w.path.Steps {
 		s := &w.path.Steps[i]
-		if s.Leg != trace.Request || s.Rule == "" || s.Port == "" || !slices.ContainsFunc(o.e.request, func(at *sighting) bool { return at.node == s.Place }) {
+		if s.Leg != trace.Request || s.Rule == "" || s.Port == "" ||
+			!slices.ContainsFunc(o.e.request, func(at *sighting) bool { return at.node == s.Place }) {
 			continue
 		}
 		c := o.x.counted[ruleAt{s.Place, s.Port, s.Rule}]
@@ -272,7 +273,8 @@ func stepOf(leg trace.Leg, s *sighting, h *hop) doc.Step {
 		out.Node, out.Ours = doc.Name(h.node), shownForm(h.form)
 		out.Object, out.Action, out.Evidence = doc.Foreign(h.step.Object), string(h.step.Action), h.step.Evidence
 		if r := h.rule; r != nil {
-			out.Object, out.Layer, out.Rule, out.Action, out.Evidence = doc.Foreign(r.Object), doc.Foreign(r.Layer), doc.Foreign(r.Rule), string(r.Action), r.Evidence
+			out.Object, out.Layer, out.Rule, out.Action, out.Evidence = doc.Foreign(r.Object), doc.Foreign(r.Layer), doc.Foreign(r.Rule),
+				string(r.Action), r.Evidence
 		}
 	}
 	return out
@@ -296,7 +298,8 @@ func rulesOn(p *trace.Path) (all []doc.Step) {
 		if s.Leg != trace.Request || s.Layer == "" {
 			continue
 		}
-		out := doc.Step{Leg: string(s.Leg), Node: doc.Name(s.Place), Object: doc.Foreign(s.Object), Layer: doc.Foreign(s.Layer), Rule: doc.Foreign(s.Rule), Action: string(s.Action), Evidence: s.Evidence}
+		out := doc.Step{Leg: string(s.Leg), Node: doc.Name(s.Place), Object: doc.Foreign(s.Object), Layer: doc.Foreign(s.Layer),
+			Rule: doc.Foreign(s.Rule), Action: string(s.Action), Evidence: s.Evidence}
 		if l, ok := packet.ReadLine(s.Packet.String()); ok {
 			out.Ours = shownForm(formOf(&l))
 		}

@@ -87,7 +87,8 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 	x := &tries{d: d, l: l, found: map[string]bool{}}
 	c, bad := cluster(ctx, dir, r)
 	if x.c = c; bad != nil { // the findings so far stand
-		d.NotExamined = append(d.NotExamined, "packets: the lab of the bundle cannot be built: "+strings.ReplaceAll(bad.Error(), dir+string(filepath.Separator), ""))
+		d.NotExamined = append(d.NotExamined, "packets: the lab of the bundle cannot be built: "+
+			strings.ReplaceAll(bad.Error(), dir+string(filepath.Separator), ""))
 	}
 	for _, dr := range r.Drift {
 		if err := x.drift(ctx, dr); err != nil {
@@ -109,8 +110,9 @@ const outside = "\x00"
 // machines tells the doctor of the nodes of the cluster, which other files of the bundle have.
 func machines(n *observed.Node, all []importer.KubeNode) {
 	for _, k := range all {
-		m := observed.Machine{Name: k.Name, Version: k.Version, Kernel: k.Kernel, OS: k.System, Ready: k.Ready, Reason: k.Reason, PodCIDRs: k.Pods,
-			Place: observed.Place{File: outside + k.File, Line: k.Line, Text: "node " + k.Name}}
+		m := observed.Machine{Name: k.Name, Version: k.Version, Kernel: k.Kernel, OS: k.System, Ready: k.Ready, Reason: k.Reason,
+			PodCIDRs: k.Pods,
+			Place:    observed.Place{File: outside + k.File, Line: k.Line, Text: "node " + k.Name}}
 		if k.Address.IsValid() {
 			m.Addresses = []netip.Addr{k.Address}
 		}
@@ -233,9 +235,11 @@ func (x *tries) drift(ctx context.Context, d importer.Drift) error {
 	case importer.NoEndpoint:
 		claim, f.Write = claimPods, "delete the pod, so that its successor gets a new network"
 	case importer.LeftOver:
-		claim, f.Level, f.Effect, f.Write = claimPods, "warning", "risk", "if no pod has the address, remove the endpoint: Get-HnsEndpoint | ? IPAddress -eq ADDRESS | Remove-HnsEndpoint"
+		claim, f.Level, f.Effect, f.Write = claimPods, "warning", "risk",
+			"if no pod has the address, remove the endpoint: Get-HnsEndpoint | ? IPAddress -eq ADDRESS | Remove-HnsEndpoint"
 	case importer.OtherRoute, importer.OtherTunnel:
-		claim, f.Write = claimPods, "restart "+d.Maker+" on the node: it creates its routes again; then compare the node's address and annotations in Kubernetes with those of the machine"
+		claim, f.Write = claimPods, "restart "+d.Maker+
+			" on the node: it creates its routes again; then compare the node's address and annotations in Kubernetes with those of the machine"
 	default:
 		f.Write = "restart kube-proxy on the node: it creates its load balancers again"
 	}
@@ -283,7 +287,10 @@ func (x *tries) ends() (all []end) {
 		}
 	}
 	if more > 0 {
-		x.d.NotExamined = append(x.d.NotExamined, fmt.Sprintf("packets to %d of %d ports of Services: only the first %d are tried; ask with: winlab trace BUNDLE --from pod/NAME --to svc/NAME:PORT", more, more+tried, tried))
+		x.d.NotExamined = append(x.d.NotExamined,
+			fmt.Sprintf(
+				"packets to %d of %d ports of Services: only the first %d are tried; ask with: winlab trace BUNDLE --from pod/NAME --to svc/NAME:PORT",
+				more, more+tried, tried))
 	}
 	return all
 }
@@ -315,7 +322,8 @@ func (x *tries) packets(ctx context.Context, r *importer.Result) error {
 		}
 	}
 	if tried > 0 && len(x.found) == 0 {
-		x.d.Healthy = append(x.d.Healthy, fmt.Sprintf("none of %d packets between pods and to Services in the lab of the bundle is certainly lost", tried))
+		x.d.Healthy = append(x.d.Healthy,
+			fmt.Sprintf("none of %d packets between pods and to Services in the lab of the bundle is certainly lost", tried))
 	}
 	return nil
 }

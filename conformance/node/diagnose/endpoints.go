@@ -37,7 +37,8 @@ func (x *tries) configured(ctx context.Context, dir string, r *importer.Result) 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		x.d.NotExamined = append(x.d.NotExamined, "endpoints beside the CNI configuration: "+strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
+		x.d.NotExamined = append(x.d.NotExamined, "endpoints beside the CNI configuration: "+
+			strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), ""))
 		return nil
 	}
 	compared := 0
@@ -70,7 +71,8 @@ func (x *tries) configured(ctx context.Context, dir string, r *importer.Result) 
 		x.differs(all[k], r.ConfigFrom)
 	}
 	if compared > 0 && len(all) == 0 {
-		x.d.Healthy = append(x.d.Healthy, fmt.Sprintf("the endpoints of %d pods have the OutBoundNAT and the routes that the plugin makes of %s", compared, r.ConfigFrom))
+		x.d.Healthy = append(x.d.Healthy, fmt.Sprintf("the endpoints of %d pods have the OutBoundNAT and the routes that the plugin makes of %s",
+			compared, r.ConfigFrom))
 	}
 	return nil
 }
@@ -127,7 +129,8 @@ func policiesOf(m *build.Machine) (all [kinds][]string, ok bool) {
 		return all, false
 	}
 	e := m.Node.HNS.Endpoint(m.Endpoint)
-	if e == nil || slices.Contains(e.NotShown, "Policies") || slices.ContainsFunc(e.Policies, func(p hns.Policy) bool { return len(p.NotShown) > 0 }) {
+	if e == nil || slices.Contains(e.NotShown, "Policies") || slices.ContainsFunc(e.Policies,
+		func(p hns.Policy) bool { return len(p.NotShown) > 0 }) {
 		return all, false
 	}
 	for s := range hns.EachSettings[hns.OutBoundNATSettings](e.Policies) {

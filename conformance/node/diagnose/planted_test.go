@@ -66,12 +66,15 @@ func stateOf(t *testing.T, c *lab.Cluster) state {
 			podCIDR = podCIDRs[0]
 		}
 		if c.Plan.File.Lab.Spec.Network.Plugin == "calico" {
-			s.objects = append(s.objects, object{"apiVersion": "crd.projectcalico.org/v1", "kind": "BlockAffinity", "metadata": object{"name": k.Name},
-				"spec": object{"cidr": podCIDR, "node": k.Name, "state": "confirmed", "deleted": "false"}})
+			s.objects = append(s.objects, object{"apiVersion": "crd.projectcalico.org/v1", "kind": "BlockAffinity",
+				"metadata": object{"name": k.Name},
+				"spec":     object{"cidr": podCIDR, "node": k.Name, "state": "confirmed", "deleted": "false"}})
 		}
 		s.objects = append(s.objects, object{"apiVersion": "v1", "kind": "Node",
-			"metadata": object{"name": k.Name, "annotations": object{"flannel.alpha.coreos.com/backend-data": fmt.Sprintf(`{"VNI":4096,"VtepMAC":%q}`, k.VtepMAC)}},
-			"spec":     object{"podCIDR": podCIDR, "podCIDRs": podCIDRs}, "status": object{"addresses": []any{object{"type": "InternalIP", "address": k.Address.String()}},
+			"metadata": object{"name": k.Name, "annotations": object{
+				"flannel.alpha.coreos.com/backend-data": fmt.Sprintf(`{"VNI":4096,"VtepMAC":%q}`, k.VtepMAC)}},
+			"spec": object{"podCIDR": podCIDR, "podCIDRs": podCIDRs},
+			"status": object{"addresses": []any{object{"type": "InternalIP", "address": k.Address.String()}},
 				"nodeInfo": object{"operatingSystem": system, "kernelVersion": kernel, "kubeletVersion": "v" + k.Version.String() + ".0"}}})
 	}
 	for _, m := range c.Machines(cluster.PodKind) {
@@ -91,9 +94,11 @@ func stateOf(t *testing.T, c *lab.Cluster) state {
 				ports = append(ports, object{"containerPort": l.Port, "protocol": strings.ToUpper(l.Proto.String())})
 			}
 		}
-		s.objects = append(s.objects, object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"namespace": ns, "name": name, "labels": labels},
-			"spec":   object{"nodeName": m.Node.Name, "containers": []any{object{"name": "c", "ports": ports}}},
-			"status": object{"phase": "Running", "podIP": m.Address.String(), "podIPs": podIPs, "conditions": []any{object{"type": "Ready", "status": "True"}}}})
+		s.objects = append(s.objects, object{"apiVersion": "v1", "kind": "Pod",
+			"metadata": object{"namespace": ns, "name": name, "labels": labels},
+			"spec":     object{"nodeName": m.Node.Name, "containers": []any{object{"name": "c", "ports": ports}}},
+			"status": object{"phase": "Running", "podIP": m.Address.String(), "podIPs": podIPs,
+				"conditions": []any{object{"type": "Ready", "status": "True"}}}})
 	}
 	for _, v := range c.Plan.Services {
 		k := c.Service(v.Namespace, v.Name)
@@ -105,14 +110,16 @@ func stateOf(t *testing.T, c *lab.Cluster) state {
 			ports = append(ports, object{"name": p.Name, "port": p.Port, "targetPort": p.Target, "nodePort": p.NodePort})
 		}
 		s.objects = append(s.objects, object{"apiVersion": "v1", "kind": "Service", "metadata": object{"namespace": v.Namespace, "name": v.Name},
-			"spec": object{"clusterIP": k.ClusterIPs[0].String(), "clusterIPs": texts(k.ClusterIPs), "selector": v.Selector, "type": k.Type, "ports": ports}})
+			"spec": object{"clusterIP": k.ClusterIPs[0].String(), "clusterIPs": texts(k.ClusterIPs), "selector": v.Selector, "type": k.Type,
+				"ports": ports}})
 	}
 	if name := c.Plan.File.Lab.Spec.Network.NetConf; name != "" {
 		data, err := os.ReadFile(c.Plan.File.PathOf(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.objects = append(s.objects, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"namespace": "kube-flannel", "name": "kube-flannel-cfg"}, "data": object{"net-conf.json": string(data)}})
+		s.objects = append(s.objects, object{"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": object{"namespace": "kube-flannel", "name": "kube-flannel-cfg"}, "data": object{"net-conf.json": string(data)}})
 	}
 	return s
 }
@@ -293,9 +300,12 @@ const (
 
 // everywhere are faults of each design that has what they need; the rest are of one.
 var everywhere = []fault{
-	{"a Service's load balancer is gone", func(s *state) bool { return removeObjectsWith(*s, balancers, `"`+vip+`"`) }, "load-balancer-missing"},
-	{"all load balancers but one are gone", func(s *state) bool { return removeObjectsWith(*s, balancers, `"10.96.0.5`) }, "load-balancer-missing"},
-	{"a pod of the Service is gone, its backend is not", func(s *state) bool { return withoutPod(s, webserver+"-0") }, "load-balancer-backends endpoint-without-pod"},
+	{"a Service's load balancer is gone", func(s *state) bool { return removeObjectsWith(*s, balancers, `"`+vip+`"`) },
+		"load-balancer-missing"},
+	{"all load balancers but one are gone", func(s *state) bool { return removeObjectsWith(*s, balancers, `"10.96.0.5`) },
+		"load-balancer-missing"},
+	{"a pod of the Service is gone, its backend is not", func(s *state) bool { return withoutPod(s, webserver+"-0") },
+		"load-balancer-backends endpoint-without-pod"},
 	{"a load balancer names an endpoint that is gone", func(s *state) bool {
 		if len(s.nodes["win1"][balancers]) < 2 {
 			return false
@@ -303,9 +313,16 @@ var everywhere = []fault{
 		id, _ := s.nodes["win1"][balancers][1]["HostComputeEndpoints"].([]any)
 		return len(id) > 0 && edit(*s, balancers, fmt.Sprintf("%q", id[0]), `"99999999-1111-2222-3333-444444444444"`, -1)
 	}, "load-balancer-backends"},
-	{"a load balancer serves another port", func(s *state) bool { return edit(*s, balancers, `"ExternalPort":80,`, `"ExternalPort":8099,`, -1) }, "load-balancer-missing"},
-	{"a load balancer is for another protocol", func(s *state) bool { return edit(*s, balancers, `"Protocol":6`, `"Protocol":17`, -1) }, "load-balancer-missing"},
-	{"a load balancer sends to another port", func(s *state) bool { return edit(*s, balancers, `"InternalPort":80,`, `"InternalPort":8099,`, -1) }, "load-balancer-port"},
+	{"a load balancer serves another port", func(s *state) bool {
+		return edit(*s, balancers, `"ExternalPort":80,`, `"ExternalPort":8099,`,
+			-1)
+	}, "load-balancer-missing"},
+	{"a load balancer is for another protocol", func(s *state) bool { return edit(*s, balancers, `"Protocol":6`, `"Protocol":17`, -1) },
+		"load-balancer-missing"},
+	{"a load balancer sends to another port", func(s *state) bool {
+		return edit(*s, balancers, `"InternalPort":80,`, `"InternalPort":8099,`,
+			-1)
+	}, "load-balancer-port"},
 	{"a backend is not ready any more", func(s *state) bool {
 		o := s.kubeObject("Pod", webserver+"-0")
 		o["status"].(object)["conditions"] = []any{object{"type": "Ready", "status": "False"}}
@@ -340,9 +357,12 @@ var everywhere = []fault{
 		}
 		return gone
 	}, "pod-without-endpoint"},
-	{"the ExceptionList lacks a range", func(s *state) bool { return withoutFirstException(*s) }, packetDies + " exception-misses-range exception-of-old-endpoint endpoint-not-as-configured"},
-	{"an endpoint has no OutBoundNAT", func(s *state) bool { return edit(*s, endpoints, `"Type":"OutBoundNAT"`, `"Type":"QOS"`, -1) }, "outbound-nat-missing endpoint-not-as-configured " + packetDies},
-	{"the list of networks was not taken", func(s *state) bool { s.nodes["win1"][networks] = []object{}; return withoutPod(s, "neighbour") }, "endpoint-without-pod"},
+	{"the ExceptionList lacks a range", func(s *state) bool { return withoutFirstException(*s) }, packetDies +
+		" exception-misses-range exception-of-old-endpoint endpoint-not-as-configured"},
+	{"an endpoint has no OutBoundNAT", func(s *state) bool { return edit(*s, endpoints, `"Type":"OutBoundNAT"`, `"Type":"QOS"`, -1) },
+		"outbound-nat-missing endpoint-not-as-configured " + packetDies},
+	{"the list of networks was not taken", func(s *state) bool { s.nodes["win1"][networks] = []object{}; return withoutPod(s, "neighbour") },
+		"endpoint-without-pod"},
 	{"HNS has lost all that it had", func(s *state) bool {
 		for _, doc := range []int{networks, endpoints, namespaces, balancers} {
 			s.nodes["win1"][doc] = []object{}
@@ -356,11 +376,13 @@ var notFound = map[string]string{}
 
 var planted = map[string][]fault{
 	"l2bridge-flannel-host-gw": {
-		{"the route to the other node's pods is gone", func(s *state) bool { return removeObjectsWith(*s, routes, `"10.244.2.0/24"`) }, packetDies + " route-to-pods"},
+		{"the route to the other node's pods is gone", func(s *state) bool { return removeObjectsWith(*s, routes, `"10.244.2.0/24"`) },
+			packetDies + " route-to-pods"},
 		{"the route to the other node's pods leads to a third machine", func(s *state) bool {
 			return edit(*s, routes, `"NextHop":"192.168.1.12"`, `"NextHop":"192.168.1.10"`, 1)
 		}, packetDies + " route-to-pods"},
-		{"the host's interfaces do not forward", func(s *state) bool { return edit(*s, interfaces, `"Forwarding":1`, `"Forwarding":0`, -1) }, "forwarding-off " + packetDies},
+		{"the host's interfaces do not forward", func(s *state) bool { return edit(*s, interfaces, `"Forwarding":1`, `"Forwarding":0`, -1) },
+			"forwarding-off " + packetDies},
 		{"pods have no route for Services to the host", func(s *state) bool {
 			return edit(*s, endpoints, `"DestinationPrefix":"10.96.0.0/12"`, `"DestinationPrefix":"10.112.0.0/12"`, -1)
 		}, "endpoint-not-as-configured"},
@@ -372,7 +394,8 @@ var planted = map[string][]fault{
 		{"the remote subnet is that of another node", func(s *state) bool {
 			return edit(*s, networks, `"DestinationPrefix":"10.244.2.0/24"`, `"DestinationPrefix":"10.244.9.0/24"`, 1)
 		}, packetDies + " remote-subnet"},
-		{"the remote subnet has another VNI", func(s *state) bool { return edit(*s, networks, `"IsolationId":4096`, `"IsolationId":4097`, 2) }, packetDies + " remote-subnet"},
+		{"the remote subnet has another VNI", func(s *state) bool { return edit(*s, networks, `"IsolationId":4096`, `"IsolationId":4097`, 2) },
+			packetDies + " remote-subnet"},
 		{"the remote subnet has another MAC address", func(s *state) bool {
 			return edit(*s, networks, `"DistributedRouterMacAddress":"02-11-22-00-00-06"`, `"DistributedRouterMacAddress":"02-11-22-00-00-77"`, 1)
 		}, packetDies + " remote-subnet"},
@@ -380,12 +403,14 @@ var planted = map[string][]fault{
 	"l2bridge-azure-cni": nil, "l2bridge-azure-cni-dual-stack": nil, "l2bridge-sdnbridge": nil, "l2bridge-win-bridge-udr": nil,
 	"l2tunnel-azure-cni": nil, "overlay-win-overlay": nil,
 	"nat-winnat": {
-		{"the NAT is not active", func(s *state) bool { return edit(*s, nats, `"Active":true`, `"Active":false`, 1) }, "nat-missing " + packetDies},
+		{"the NAT is not active", func(s *state) bool { return edit(*s, nats, `"Active":true`, `"Active":false`, 1) }, "nat-missing " +
+			packetDies},
 		{"WinNAT has another range", func(s *state) bool { return edit(*s, nats, `172.20.`, `172.30.`, -1) }, "nat-missing " + packetDies},
 	},
 	"../plugins/l2bridge-azure-cni-overlay": nil, "../plugins/l2bridge-vpc-bridge": nil,
 	"../plugins/l2bridge-calico-bgp": {
-		{"the route to the other node's block is gone", func(s *state) bool { return removeObjectsWith(*s, routes, `"10.244.2.0/24"`) }, "route-to-pods"},
+		{"the route to the other node's block is gone", func(s *state) bool { return removeObjectsWith(*s, routes, `"10.244.2.0/24"`) },
+			"route-to-pods"},
 		{"the route to the other node's block leads to a third machine", func(s *state) bool {
 			return edit(*s, routes, `"NextHop":"192.168.1.12"`, `"NextHop":"192.168.1.10"`, 1)
 		}, "route-to-pods"},
@@ -397,16 +422,19 @@ var planted = map[string][]fault{
 		{"the remote subnet is that of another node", func(s *state) bool {
 			return edit(*s, networks, `"DestinationPrefix":"10.244.2.0/24"`, `"DestinationPrefix":"10.244.9.0/24"`, 1)
 		}, "remote-subnet"},
-		{"the remote subnet has another VNI", func(s *state) bool { return edit(*s, networks, `"IsolationId":4096`, `"IsolationId":4097`, 2) }, "remote-subnet"},
+		{"the remote subnet has another VNI", func(s *state) bool { return edit(*s, networks, `"IsolationId":4096`, `"IsolationId":4097`, 2) },
+			"remote-subnet"},
 	},
 	"../plugins/transparent-antrea": {
 		{"the extension of Open vSwitch is off", func(s *state) bool {
-			s.files = map[string]string{"hnsnetwork.json": `[{"ID": "7cabd69c-8287-5cf0-9143-ee2a75484d6b", "Name": "antrea-hnsnetwork", "Type": "Transparent", "ManagementIP": "192.168.1.11",
+			s.files = map[string]string{
+				"hnsnetwork.json": `[{"ID": "7cabd69c-8287-5cf0-9143-ee2a75484d6b", "Name": "antrea-hnsnetwork", "Type": "Transparent", "ManagementIP": "192.168.1.11",
 				"Extensions": [{"Id": "583CC151-73EC-4A6A-8B47-578297AD7623", "IsEnabled": false, "Name": "Open vSwitch Extension"}]}]`}
 			return true
 		}, "ovs-extension-off"},
 		{"the service of Open vSwitch is stopped", func(s *state) bool {
-			s.files = map[string]string{"services.txt": "Status   Name               DisplayName\n------   ----               -----------\nRunning  hns                Host Network Service\nStopped  ovs-vswitchd       Open vSwitch\n"}
+			s.files = map[string]string{
+				"services.txt": "Status   Name               DisplayName\n------   ----               -----------\nRunning  hns                Host Network Service\nStopped  ovs-vswitchd       Open vSwitch\n"}
 			return true
 		}, "plugin-service-stopped"},
 	},

@@ -101,7 +101,9 @@ func TestThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("differs from %s (go test ./conformance/node/diagnose -run TestThreads -update writes it); judge it in docs/reference/accuracy.md:\n%s", file, diff)
+		t.Errorf(
+			"differs from %s (go test ./conformance/node/diagnose -run TestThreads -update writes it); judge it in docs/reference/accuracy.md:\n%s",
+			file, diff)
 	}
 }
 
@@ -134,7 +136,8 @@ func importOf(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := importer.Import(t.Context(), b, "posted", func(f string) string { return filepath.Join(base, f) }, func(s string) string { return s })
+	r, err := importer.Import(t.Context(), b, "posted", func(f string) string { return filepath.Join(base, f) },
+		func(s string) string { return s })
 	if err != nil {
 		return "import: " + strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir+"/", ""), dir, "BUNDLE") + "\n"
 	}
@@ -167,7 +170,8 @@ func importOf(t *testing.T, dir string) string {
 	return s.String()
 }
 
-var scoreRow = regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)`(?: †)? \\| (right|open|silent|wrong) \\| (right|open|silent|wrong) \\| (right|open|silent|wrong) \\| (right|open|silent|wrong) \\|")
+var scoreRow = regexp.MustCompile(
+	"(?m)^\\| `([a-z0-9-]+)`(?: †)? \\| (right|open|silent|wrong) \\| (right|open|silent|wrong) \\| (right|open|silent|wrong) \\| (right|open|silent|wrong) \\|")
 
 // TestPostedScores: the page judges each bundle, and its sums are those of its rows.
 func TestPostedScores(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 // host's stack passes their packets on: flannel host-gw, win-bridge and the start scripts
 // make it so. On an overlay, and with Azure's plugin, the switch does it.
 func (x *nodeFacts) forwards() bool {
-	return x.network() == "l2bridge" && (x.flannel() || slices.Contains([]string{"win-bridge", "sdnbridge"}, x.plugin) || slices.Contains([]string{"win-bridge", "sdnbridge"}, x.delegate))
+	return x.network() == "l2bridge" && (x.flannel() || slices.Contains([]string{"win-bridge", "sdnbridge"}, x.plugin) ||
+		slices.Contains([]string{"win-bridge", "sdnbridge"}, x.delegate))
 }
 
 // passesOn reports whether an interface must pass packets on: the node's own, by which
@@ -26,7 +27,8 @@ func (x *nodeFacts) passesOn(name string) bool {
 		if !strings.EqualFold(a.Name, name) || a.VM != "" {
 			continue
 		}
-		if len(a.Gateways) > 0 && !strings.Contains(a.Name, "(nat)") || slices.ContainsFunc(a.Addresses, func(p netip.Prefix) bool { return x.inSubnet(p.Addr()) }) {
+		if len(a.Gateways) > 0 && !strings.Contains(a.Name, "(nat)") ||
+			slices.ContainsFunc(a.Addresses, func(p netip.Prefix) bool { return x.inSubnet(p.Addr()) }) {
 			return true
 		}
 	}
@@ -38,7 +40,8 @@ func (x *nodeFacts) passesOn(name string) bool {
 func forwardingOff(x *nodeFacts) look {
 	var out look
 	for _, s := range x.n.SignsOf("forwarding-failed") {
-		out.hits = append(out.hits, hit{says: "flanneld could not turn on forwarding, and ends", evidence: []observed.Place{s.Place}, subject: "flanneld"})
+		out.hits = append(out.hits, hit{says: "flanneld could not turn on forwarding, and ends", evidence: []observed.Place{s.Place},
+			subject: "flanneld"})
 	}
 	if !x.forwards() {
 		return out
@@ -52,8 +55,10 @@ func forwardingOff(x *nodeFacts) look {
 				on = append(on, i.Name)
 			}
 		default:
-			out.hits = append(out.hits, hit{says: fmt.Sprintf("%s does not forward: packets between pods and other machines end there", i.Name), evidence: []observed.Place{i.Place},
-				write: fmt.Sprintf("Set-NetIPInterface -InterfaceAlias %q -AddressFamily IPv4 -Forwarding Enabled, and see that flanneld runs, which does so when it starts", i.Name)})
+			out.hits = append(out.hits, hit{says: fmt.Sprintf("%s does not forward: packets between pods and other machines end there", i.Name),
+				evidence: []observed.Place{i.Place},
+				write: fmt.Sprintf(
+					"Set-NetIPInterface -InterfaceAlias %q -AddressFamily IPv4 -Forwarding Enabled, and see that flanneld runs, which does so when it starts", i.Name)})
 		}
 	}
 	switch {
@@ -97,8 +102,12 @@ func nodePortExcluded(x *nodeFacts) look {
 		if !r.Administered || r.IPv6 || !overlaps(r, firstNodePort, lastNodePort) {
 			continue
 		}
-		h := hit{says: fmt.Sprintf("somebody excluded the %s ports %d-%d, which lie in the range of node ports (%d-%d unless kube-apiserver says otherwise)", r.Protocol, r.First, r.Last, firstNodePort, lastNodePort), evidence: []observed.Place{r.Place},
-			write: fmt.Sprintf("netsh int ipv4 delete excludedportrange protocol=%s startport=%d numberofports=%d; or give kube-apiserver another --service-node-port-range", r.Protocol, r.First, r.Last-r.First+1)}
+		h := hit{
+			says: fmt.Sprintf(
+				"somebody excluded the %s ports %d-%d, which lie in the range of node ports (%d-%d unless kube-apiserver says otherwise)", r.Protocol,
+				r.First, r.Last, firstNodePort, lastNodePort), evidence: []observed.Place{r.Place},
+			write: fmt.Sprintf(
+				"netsh int ipv4 delete excludedportrange protocol=%s startport=%d numberofports=%d; or give kube-apiserver another --service-node-port-range", r.Protocol, r.First, r.Last-r.First+1)}
 		if ports, places := x.nodePorts(r.Protocol, r); len(ports) > 0 {
 			h.says += fmt.Sprintf("; HNS has node ports there: %s", strings.Trim(fmt.Sprint(ports), "[]"))
 			h.evidence = append(h.evidence, places...)
@@ -120,7 +129,9 @@ func dynamicNodePorts(x *nodeFacts) look {
 		if r.IPv6 || !overlaps(r, firstNodePort, lastNodePort) {
 			continue
 		}
-		h := hit{says: fmt.Sprintf("the dynamic %s ports %d-%d overlap those of node ports (%d-%d unless kube-apiserver says otherwise): HNS takes blocks of 64 of them, and refuses a node port in a block", r.Protocol, r.First, r.Last, firstNodePort, lastNodePort), evidence: []observed.Place{r.Place}}
+		h := hit{
+			says: fmt.Sprintf(
+				"the dynamic %s ports %d-%d overlap those of node ports (%d-%d unless kube-apiserver says otherwise): HNS takes blocks of 64 of them, and refuses a node port in a block", r.Protocol, r.First, r.Last, firstNodePort, lastNodePort), evidence: []observed.Place{r.Place}}
 		for _, held := range x.n.Excluded {
 			if held.IPv6 || held.Administered || held.Protocol != r.Protocol || !overlaps(held, firstNodePort, lastNodePort) {
 				continue
@@ -160,7 +171,9 @@ func portBlocksScarce(x *nodeFacts) look {
 			out.healthy = fmt.Sprintf("of the dynamic %s ports at most %d blocks of %d are free", r.Protocol, free, portBlock)
 			continue
 		}
-		h := hit{says: fmt.Sprintf("of the dynamic %s ports %d-%d at most %d blocks of %d are free: a load balancer or an endpoint that needs one more is refused (0x803b0013)", r.Protocol, r.First, r.Last, free, portBlock), evidence: []observed.Place{r.Place}}
+		h := hit{
+			says: fmt.Sprintf(
+				"of the dynamic %s ports %d-%d at most %d blocks of %d are free: a load balancer or an endpoint that needs one more is refused (0x803b0013)", r.Protocol, r.First, r.Last, free, portBlock), evidence: []observed.Place{r.Place}}
 		for _, e := range x.n.Excluded {
 			if e.Protocol == r.Protocol && !e.IPv6 && overlaps(e, r.First, r.Last) {
 				h.evidence = append(h.evidence, e.Place)
@@ -217,13 +230,15 @@ func natMissing(x *nodeFacts) look {
 		i := slices.IndexFunc(x.n.NATs, func(t dump.NAT) bool { return t.Internal.Overlaps(subnet) })
 		switch {
 		case i < 0:
-			h := hit{says: fmt.Sprintf("WinNAT has nothing for %s of the network %s: what containers send outside keeps their addresses", subnet, n.Name), evidence: []observed.Place{n.Place}}
+			h := hit{says: fmt.Sprintf("WinNAT has nothing for %s of the network %s: what containers send outside keeps their addresses", subnet,
+				n.Name), evidence: []observed.Place{n.Place}}
 			if at, ok := x.n.Listed(observed.ListNAT); ok {
 				h.evidence = append(h.evidence, at)
 			}
 			out.hits = append(out.hits, h)
 		case x.n.NATs[i].Inactive:
-			out.hits = append(out.hits, hit{says: fmt.Sprintf("the NAT %s for %s of the network %s is not active", x.n.NATs[i].Name, subnet, n.Name), evidence: []observed.Place{x.n.NATs[i].Place, n.Place}})
+			out.hits = append(out.hits, hit{says: fmt.Sprintf("the NAT %s for %s of the network %s is not active", x.n.NATs[i].Name, subnet, n.Name),
+				evidence: []observed.Place{x.n.NATs[i].Place, n.Place}})
 		default:
 			out.healthy = fmt.Sprintf("WinNAT translates %s of the network %s", subnet, n.Name)
 		}
@@ -260,8 +275,12 @@ func outboundNATMissing(x *nodeFacts) look {
 		if !e.Policies || e.NAT || e.Remote || !x.ofPods(e) || !x.inSubnet(e.Address) || ofHost(e) || e.Address == sourceVIPOf(x) {
 			continue
 		}
-		out.hits = append(out.hits, hit{says: fmt.Sprintf("the endpoint %s has no OutBoundNAT policy, and the configuration asks for one: what it sends outside keeps its address", e.Address), evidence: []observed.Place{e.Place, *conf},
-			write: "make the pod anew: policies come with an endpoint when it is made"})
+		out.hits = append(out.hits,
+			hit{
+				says: fmt.Sprintf(
+					"the endpoint %s has no OutBoundNAT policy, and the configuration asks for one: what it sends outside keeps its address", e.Address),
+				evidence: []observed.Place{e.Place, *conf},
+				write:    "make the pod anew: policies come with an endpoint when it is made"})
 	}
 	return out
 }

@@ -20,10 +20,12 @@ func (x *nodeFacts) pauseImages() []observed.Text {
 	return append(out, x.n.Pause...)
 }
 
-var tagRelease = lazyregexp.New(`(?i)(?:^|[-_])(?:windows-?)?(ltsc2016|ltsc2019|ltsc2022|ltsc2025|1709|1803|1809|1903|1909|2004|20h2)(?:$|[-_])`)
+var tagRelease = lazyregexp.New(
+	`(?i)(?:^|[-_])(?:windows-?)?(ltsc2016|ltsc2019|ltsc2022|ltsc2025|1709|1803|1809|1903|1909|2004|20h2)(?:$|[-_])`)
 
 // tagBuilds are the builds that release names in image tags mean.
-var tagBuilds = map[string]string{"ltsc2016": "14393", "1709": "16299", "1803": "17134", "1809": "17763", "ltsc2019": "17763", "1903": "18362", "1909": "18363",
+var tagBuilds = map[string]string{"ltsc2016": "14393", "1709": "16299", "1803": "17134", "1809": "17763", "ltsc2019": "17763",
+	"1903": "18362", "1909": "18363",
 	"2004": "19041", "20h2": "19042", "ltsc2022": "20348", "ltsc2025": "26100"}
 
 // pauseBuilds are the builds that the multi-platform pause images of the
@@ -71,7 +73,8 @@ func cutTag(image string) (name, tag string, ok bool) {
 func (x *nodeFacts) mismatches() (pause, others []observed.Sign) {
 	for _, s := range x.n.SignsOf("os-mismatch") {
 		low := strings.ToLower(s.Place.Text)
-		if strings.Contains(low, "pause") || strings.Contains(low, "sandbox") || slices.ContainsFunc(x.pauseImages(), func(t observed.Text) bool { return strings.Contains(low, strings.ToLower(t.Value)) }) {
+		if strings.Contains(low, "pause") || strings.Contains(low, "sandbox") ||
+			slices.ContainsFunc(x.pauseImages(), func(t observed.Text) bool { return strings.Contains(low, strings.ToLower(t.Value)) }) {
 			pause = append(pause, s)
 		} else {
 			others = append(others, s)
@@ -101,7 +104,8 @@ func pauseImage(x *nodeFacts) look {
 				break
 			}
 		}
-		out.hits = append(out.hits, hit{says: fmt.Sprintf("the pause image %s holds the builds %s, and the host has %s", image.Value, strings.Join(builds, ", "), build), evidence: evidence,
+		out.hits = append(out.hits, hit{says: fmt.Sprintf("the pause image %s holds the builds %s, and the host has %s", image.Value,
+			strings.Join(builds, ", "), build), evidence: evidence,
 			write: fmt.Sprintf("name a pause image that holds the build %s", build)})
 	}
 	if len(out.hits) == 0 {
@@ -111,7 +115,8 @@ func pauseImage(x *nodeFacts) look {
 			for _, image := range images {
 				evidence = append(evidence, image.Place)
 			}
-			out.hits = append(out.hits, hit{says: "the pause image does not fit the host's build of Windows: the runtime refuses the pod's sandbox", evidence: evidence})
+			out.hits = append(out.hits, hit{says: "the pause image does not fit the host's build of Windows: the runtime refuses the pod's sandbox",
+				evidence: evidence})
 		}
 	}
 	switch {
@@ -188,7 +193,8 @@ func proxyVariables(x *nodeFacts) look {
 		h.says, h.evidence = "HTTPS_PROXY is defined and HTTP_PROXY is not", []observed.Place{secure.Place}
 	case !direct:
 		place.Text = fmt.Sprintf("%d variables, neither HTTP_PROXY nor HTTPS_PROXY", len(x.n.Variables))
-		h.says, h.evidence = "Windows has the proxy "+x.n.WinHTTP.Value+", and the variables that Kubernetes' programs read are not defined", []observed.Place{x.n.WinHTTP.Place, place}
+		h.says, h.evidence = "Windows has the proxy "+x.n.WinHTTP.Value+", and the variables that Kubernetes' programs read are not defined",
+			[]observed.Place{x.n.WinHTTP.Place, place}
 	default:
 		return healthy("no proxy is configured")
 	}

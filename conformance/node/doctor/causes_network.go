@@ -62,7 +62,8 @@ func overrideMissing(x *nodeFacts) look {
 	var out look
 	all := x.subjects("kube-proxy")
 	if len(all) == 0 {
-		return lacks("No command line of kube-proxy; take it with: Get-CimInstance Win32_Process -Filter \"Name='kube-proxy.exe'\" | Format-List ProcessId, Name, CommandLine | Out-File -Width 8192 kube-proxy.txt")
+		return lacks(
+			"No command line of kube-proxy; take it with: Get-CimInstance Win32_Process -Filter \"Name='kube-proxy.exe'\" | Format-List ProcessId, Name, CommandLine | Out-File -Width 8192 kube-proxy.txt")
 	}
 	for _, s := range all {
 		_, place, given, told := x.override(s)
@@ -70,7 +71,8 @@ func overrideMissing(x *nodeFacts) look {
 		case !given:
 			out.lacks = fmt.Sprintf("kube-proxy has %s; take that file too", place.Text)
 		case !told:
-			h := hit{says: "kube-proxy has no --hostname-override: it takes the host's name for the node's, and where they differ the node's own pods count as those of another node", evidence: []observed.Place{place}, subject: "kube-proxy"}
+			h := hit{
+				says: "kube-proxy has no --hostname-override: it takes the host's name for the node's, and where they differ the node's own pods count as those of another node", evidence: []observed.Place{place}, subject: "kube-proxy"}
 			if x.me != nil {
 				h.write = fmt.Sprintf("start kube-proxy with --hostname-override=%s", x.me.Name)
 			}
@@ -99,9 +101,11 @@ func overrideOther(x *nodeFacts) look {
 		case strings.EqualFold(value, x.me.Name):
 			out.healthy = "kube-proxy has the node's name, --hostname-override=" + value
 		default:
-			out.hits = append(out.hits, hit{says: fmt.Sprintf("kube-proxy has --hostname-override=%s, and the node is called %s: its own pods count as those of another node", value, x.me.Name),
-				evidence: append([]observed.Place{place, x.me.Place}, x.vanished()...), subject: "kube-proxy",
-				write: fmt.Sprintf("start kube-proxy with --hostname-override=%s", x.me.Name)})
+			out.hits = append(out.hits,
+				hit{says: fmt.Sprintf("kube-proxy has --hostname-override=%s, and the node is called %s: its own pods count as those of another node",
+					value, x.me.Name),
+					evidence: append([]observed.Place{place, x.me.Place}, x.vanished()...), subject: "kube-proxy",
+					write: fmt.Sprintf("start kube-proxy with --hostname-override=%s", x.me.Name)})
 		}
 	}
 	return out
@@ -136,7 +140,8 @@ func sourceVIPStale(x *nodeFacts) look {
 	case len(vips) == 0:
 		return look{}
 	case !x.subnet.prefix.IsValid():
-		return lacks("There is a source VIP, or a request for one, but not the node's subnet to compare it with; take C:\\run\\flannel\\subnet.env and Get-HnsNetwork | ConvertTo-Json -Depth 20")
+		return lacks(
+			"There is a source VIP, or a request for one, but not the node's subnet to compare it with; take C:\\run\\flannel\\subnet.env and Get-HnsNetwork | ConvertTo-Json -Depth 20")
 	}
 	for _, v := range vips {
 		if !x.subnet.contains(v.addr) {
@@ -144,7 +149,9 @@ func sourceVIPStale(x *nodeFacts) look {
 			for _, s := range x.n.SignsOf("source-vip") {
 				evidence = append(evidence, s.Place)
 			}
-			out.hits = append(out.hits, hit{says: fmt.Sprintf("%s is outside of the node's subnet %s: it is left over from before the node joined again", v.what, x.subnet.prefix), evidence: evidence})
+			out.hits = append(out.hits,
+				hit{says: fmt.Sprintf("%s is outside of the node's subnet %s: it is left over from before the node joined again", v.what,
+					x.subnet.prefix), evidence: evidence})
 		}
 	}
 	if len(out.hits) == 0 {
@@ -192,7 +199,8 @@ func subnetEnvMissing(x *nodeFacts) look {
 			p.Text = "flanneld is not among the processes"
 			evidence = append(evidence, p)
 		}
-		out.hits = append(out.hits, hit{says: "the flannel plugin finds no subnet.env: flanneld, which writes it, did not start properly", evidence: evidence, subject: "flanneld"})
+		out.hits = append(out.hits, hit{says: "the flannel plugin finds no subnet.env: flanneld, which writes it, did not start properly",
+			evidence: evidence, subject: "flanneld"})
 	}
 	if len(out.hits) == 0 && len(there) == 0 && x.flannel() {
 		out.lacks = "No subnet.env; take C:\\run\\flannel\\subnet.env"
@@ -229,7 +237,8 @@ func subnetEnvDuplicate(x *nodeFacts) look {
 			out.healthy = fmt.Sprintf("FLANNEL_SUBNET is %s, and no other node is seen to have it", text(n))
 			continue
 		}
-		out.hits = append(out.hits, hit{says: fmt.Sprintf("FLANNEL_SUBNET is %s, which %s has", text(n), other), evidence: evidence, subject: "subnet.env"})
+		out.hits = append(out.hits, hit{says: fmt.Sprintf("FLANNEL_SUBNET is %s, which %s has", text(n), other), evidence: evidence,
+			subject: "subnet.env"})
 	}
 	if len(out.hits) > 0 {
 		out.healthy = ""
@@ -288,7 +297,8 @@ func unlisted(n *observed.Node) string {
 }
 
 func isVEthernet(name string) bool {
-	return strings.HasPrefix(strings.ToLower(name), "vethernet (") && !strings.EqualFold(name, "vEthernet (nat)") && !strings.Contains(strings.ToLower(name), "hns internal")
+	return strings.HasPrefix(strings.ToLower(name), "vethernet (") && !strings.EqualFold(name, "vEthernet (nat)") &&
+		!strings.Contains(strings.ToLower(name), "hns internal")
 }
 
 func noVEthernet(x *nodeFacts) look {
@@ -348,8 +358,11 @@ func interfaceName(x *nodeFacts) look {
 	if len(names) == 0 {
 		return look{}
 	}
-	return look{hits: []hit{{says: fmt.Sprintf("start.ps1 looks for an adapter whose name begins with %q, and the one that leads out is called %q", want, names[0]),
-		evidence: []observed.Place{start.Place, place}, subject: "start.ps1", write: fmt.Sprintf("run start.ps1 with -InterfaceName %q", names[0])}}}
+	return look{
+		hits: []hit{{says: fmt.Sprintf("start.ps1 looks for an adapter whose name begins with %q, and the one that leads out is called %q", want,
+			names[0]),
+			evidence: []observed.Place{start.Place, place}, subject: "start.ps1",
+			write: fmt.Sprintf("run start.ps1 with -InterfaceName %q", names[0])}}}
 }
 
 func quotedWord(s string) string {

@@ -17,7 +17,8 @@ func pingOutside(x *nodeFacts) look {
 		if t.Tool != "ping" || t.OK || !x.fromPod(t) || !x.outside(t.Address) {
 			continue
 		}
-		h := hit{says: fmt.Sprintf("the ping from a pod to %s had no answer; pods have no outbound rule for ICMP, so this is not a fault", t.Address), evidence: []observed.Place{t.Place}}
+		h := hit{says: fmt.Sprintf("the ping from a pod to %s had no answer; pods have no outbound rule for ICMP, so this is not a fault",
+			t.Address), evidence: []observed.Place{t.Place}}
 		for _, o := range x.n.Trials {
 			if o.OK && o.Tool != "ping" && x.fromPod(o) && o.Address == t.Address {
 				h.says += "; TCP to the same address works"
@@ -39,20 +40,27 @@ func exceptionCovers(x *nodeFacts) look {
 		}
 		for _, e := range list {
 			if e.prefix.Bits() == 0 {
-				out.hits = append(out.hits, hit{says: fmt.Sprintf("the ExceptionList has %s: no packet of a pod gets the node's address, and nothing outside can answer", e.prefix), evidence: []observed.Place{e.place}, subject: s.Name})
+				out.hits = append(out.hits,
+					hit{says: fmt.Sprintf("the ExceptionList has %s: no packet of a pod gets the node's address, and nothing outside can answer",
+						e.prefix), evidence: []observed.Place{e.place}, subject: s.Name})
 				continue
 			}
 			for _, t := range x.failedPodTrials() {
 				if !x.outside(t.Address) || !e.contains(t.Address) || e.prefix == x.cluster.prefix || e.prefix == x.service.prefix {
 					continue
 				}
-				out.hits = append(out.hits, hit{says: fmt.Sprintf("the ExceptionList has %s, which holds %s: packets there keep the pod's address, and the answer does not find the way back", e.prefix, t.Address),
-					evidence: []observed.Place{e.place, t.Place}, subject: s.Name})
+				out.hits = append(out.hits,
+					hit{
+						says: fmt.Sprintf(
+							"the ExceptionList has %s, which holds %s: packets there keep the pod's address, and the answer does not find the way back",
+							e.prefix, t.Address),
+						evidence: []observed.Place{e.place, t.Place}, subject: s.Name})
 				break
 			}
 		}
 		if len(out.hits) == 0 && len(list) > 0 && !slices.ContainsFunc(x.n.Trials, x.fromPod) {
-			out.lacks = fmt.Sprintf("The ExceptionList holds %s: packets there keep the pod's address, and what is in these ranges and has no route to the pods cannot answer. No trial from a pod says whether that matters; make one in a pod: Test-NetConnection ADDRESS -Port PORT", texts(list))
+			out.lacks = fmt.Sprintf(
+				"The ExceptionList holds %s: packets there keep the pod's address, and what is in these ranges and has no route to the pods cannot answer. No trial from a pod says whether that matters; make one in a pod: Test-NetConnection ADDRESS -Port PORT", texts(list))
 		}
 	}
 	return out
@@ -86,7 +94,8 @@ func (x *nodeFacts) added(s *subject.Subject) []known {
 // serviceFor is the Services' range as far as it concerns a configuration: one
 // that another configuration names may be that of another network.
 func (x *nodeFacts) serviceFor(s *subject.Subject) known {
-	if from := x.service.place.File; from != s.File && slices.ContainsFunc(x.subjects("cni"), func(o *subject.Subject) bool { return o.File == from }) {
+	if from := x.service.place.File; from != s.File && slices.ContainsFunc(x.subjects("cni"),
+		func(o *subject.Subject) bool { return o.File == from }) {
 		return known{}
 	}
 	return x.service
@@ -95,7 +104,8 @@ func (x *nodeFacts) serviceFor(s *subject.Subject) known {
 func exceptionMisses(x *nodeFacts) look {
 	var out look
 	if len(x.subjects("cni")) == 0 {
-		return lacks("No CNI configuration to look for the ExceptionList in; take the folder that the kubelet's --cni-conf-dir or containerd's conf_dir names")
+		return lacks(
+			"No CNI configuration to look for the ExceptionList in; take the folder that the kubelet's --cni-conf-dir or containerd's conf_dir names")
 	}
 	looked, whole := false, true
 	for _, s := range x.subjects("cni") {
@@ -132,7 +142,8 @@ func exceptionMisses(x *nodeFacts) look {
 				at = list[0].place
 				at.Text = "ExceptionList " + prefixes(list)
 			}
-			out.hits = append(out.hits, hit{says: fmt.Sprintf("the ExceptionList misses %s, %s: pods' packets there get the node's address", w.what, w.known.prefix),
+			out.hits = append(out.hits, hit{says: fmt.Sprintf("the ExceptionList misses %s, %s: pods' packets there get the node's address", w.what,
+				w.known.prefix),
 				evidence: []observed.Place{at, w.known.place}, level: w.level, subject: s.Name})
 		}
 	}
@@ -171,9 +182,13 @@ func exceptionOld(x *nodeFacts) look {
 				}
 			}
 			if len(lost) > 0 {
-				out.hits = append(out.hits, hit{says: fmt.Sprintf("endpoints do not have %s among their exceptions, which the file has: they were made before the file was changed", strings.Join(lost, ", ")),
-					evidence: []observed.Place{at, e.Place}, subject: s.Name,
-					write: "delete the pods of these endpoints, so that their successors' are made from the changed file"})
+				out.hits = append(out.hits,
+					hit{
+						says: fmt.Sprintf(
+							"endpoints do not have %s among their exceptions, which the file has: they were made before the file was changed",
+							strings.Join(lost, ", ")),
+						evidence: []observed.Place{at, e.Place}, subject: s.Name,
+						write: "delete the pods of these endpoints, so that their successors' are made from the changed file"})
 			}
 		}
 		break
@@ -191,10 +206,12 @@ func (x *nodeFacts) ofPods(e observed.Endpoint) bool {
 func nodePortFromNode(x *nodeFacts) look {
 	var out look
 	for _, t := range x.n.Trials {
-		if t.OK || t.Port < 30000 || t.Port > 32767 || !x.fromNode(t) || !x.hasAddress(t.Address) && !t.Address.IsLoopback() && !strings.EqualFold(t.Host, "localhost") {
+		if t.OK || t.Port < 30000 || t.Port > 32767 || !x.fromNode(t) || !x.hasAddress(t.Address) && !t.Address.IsLoopback() &&
+			!strings.EqualFold(t.Host, "localhost") {
 			continue
 		}
-		h := hit{says: fmt.Sprintf("the node asked its own address at the NodePort %d; from the node itself that is a limit of the platform", t.Port), evidence: []observed.Place{t.Place}}
+		h := hit{says: fmt.Sprintf("the node asked its own address at the NodePort %d; from the node itself that is a limit of the platform",
+			t.Port), evidence: []observed.Place{t.Place}}
 		if build, place := x.build(); build != "" {
 			h.says += fmt.Sprintf(" (Microsoft has it working from build 17763.1432 on; this is %s)", strings.TrimPrefix(x.t.Build, "10.0."))
 			h.evidence = append(h.evidence, place)
@@ -210,7 +227,8 @@ func serviceFromNode(x *nodeFacts) look {
 		if t.OK || t.Port == 0 || !x.fromNode(t) || !x.service.contains(t.Address) {
 			continue
 		}
-		h := hit{says: fmt.Sprintf("the node asked %s:%d, an address of a Service; from the node itself that is a limit of the platform", t.Address, t.Port), evidence: []observed.Place{t.Place}}
+		h := hit{says: fmt.Sprintf("the node asked %s:%d, an address of a Service; from the node itself that is a limit of the platform",
+			t.Address, t.Port), evidence: []observed.Place{t.Place}}
 		for _, o := range x.n.Trials {
 			if o.OK && x.fromPod(o) && o.Address == t.Address && o.Port == t.Port {
 				h.says += "; a pod reaches it"
@@ -247,8 +265,9 @@ func dottedName(x *nodeFacts) look {
 			continue
 		}
 		full := labels[0] + "." + labels[1] + ".svc." + domain
-		out.hits = append(out.hits, hit{says: fmt.Sprintf("the name %s has a dot: Windows takes it as complete and adds no suffix", t.Host), evidence: []observed.Place{t.Place},
-			write: fmt.Sprintf("ask for %s; within the namespace %s alone %s does", full, labels[1], labels[0])})
+		out.hits = append(out.hits, hit{says: fmt.Sprintf("the name %s has a dot: Windows takes it as complete and adds no suffix", t.Host),
+			evidence: []observed.Place{t.Place},
+			write:    fmt.Sprintf("ask for %s; within the namespace %s alone %s does", full, labels[1], labels[0])})
 	}
 	return out
 }

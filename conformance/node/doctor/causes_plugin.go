@@ -85,11 +85,13 @@ func otherNetwork(x *nodeFacts) look {
 	case here > 0:
 		return healthy("pods are on " + want.Value + ", the network of kube-proxy")
 	case there == 0 && len(x.n.NotOnNetwork) > 0:
-		return lacks("kube-proxy does not find endpoints of pods on " + want.Value + ", and no list says on which network they are; take it with: Get-HnsEndpoint | ConvertTo-Json -Depth 20")
+		return lacks("kube-proxy does not find endpoints of pods on " + want.Value +
+			", and no list says on which network they are; take it with: Get-HnsEndpoint | ConvertTo-Json -Depth 20")
 	case there == 0:
 		return look{}
 	}
-	h := hit{says: fmt.Sprintf("kube-proxy looks for pods on the network %s, and all %d endpoints of containers are on %s", want.Value, there, strings.Join(of, ", ")), evidence: places}
+	h := hit{says: fmt.Sprintf("kube-proxy looks for pods on the network %s, and all %d endpoints of containers are on %s", want.Value, there,
+		strings.Join(of, ", ")), evidence: places}
 	if len(x.n.NotOnNetwork) == 0 {
 		// Containers outside of Kubernetes have such endpoints, too.
 		h.level = "warning"
@@ -111,7 +113,8 @@ func cniConfiguration(x *nodeFacts) look {
 			continue
 		}
 		for _, p := range c.Refused {
-			out.hits = append(out.hits, hit{says: p.Message(), evidence: []observed.Place{{File: s.File, Line: p.Line(), Text: p.Message()}}, subject: s.Name})
+			out.hits = append(out.hits, hit{says: p.Message(), evidence: []observed.Place{{File: s.File, Line: p.Line(), Text: p.Message()}},
+				subject: s.Name})
 		}
 	}
 	return out
@@ -136,7 +139,8 @@ func ovsExtension(x *nodeFacts) look {
 			p.Text = "the extension of Open vSwitch is not enabled on the switch of the network " + n.Name
 			out.hits = append(out.hits, hit{says: p.Text, evidence: []observed.Place{p}, subject: "network " + n.Name})
 		case n.OVSOff:
-			out.lacks = "Open vSwitch is installed and not enabled on the switch of the network " + n.Name + ", and nothing says whether the plugin needs it; take the CNI configuration, or: tasklist"
+			out.lacks = "Open vSwitch is installed and not enabled on the switch of the network " + n.Name +
+				", and nothing says whether the plugin needs it; take the CNI configuration, or: tasklist"
 		}
 	}
 	return out
@@ -149,7 +153,8 @@ func requestRange(x *nodeFacts) look {
 		if r.Asked {
 			verb = "was asked for with"
 		}
-		out.hits = append(out.hits, hit{says: fmt.Sprintf("an endpoint %s %q in %s, which is not a range of addresses", verb, r.Value, r.Field), evidence: []observed.Place{r.Place}, subject: "endpoint " + dump.Clip(r.Endpoint)})
+		out.hits = append(out.hits, hit{says: fmt.Sprintf("an endpoint %s %q in %s, which is not a range of addresses", verb, r.Value, r.Field),
+			evidence: []observed.Place{r.Place}, subject: "endpoint " + dump.Clip(r.Endpoint)})
 	}
 	return out
 }

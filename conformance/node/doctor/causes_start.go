@@ -86,8 +86,9 @@ func (x *nodeFacts) stopped(names []string) (out look) {
 			fine = append(fine, name)
 		case s.State == "" || x.runs(name): // it runs in another way
 		default:
-			out.hits = append(out.hits, hit{says: fmt.Sprintf("the service %s is %s", s.Name, s.State), evidence: []observed.Place{s.Place}, subject: "service " + s.Name,
-				write: fmt.Sprintf("start it with Start-Service %s; if it stops again, its log says why", s.Name)})
+			out.hits = append(out.hits, hit{says: fmt.Sprintf("the service %s is %s", s.Name, s.State), evidence: []observed.Place{s.Place},
+				subject: "service " + s.Name,
+				write:   fmt.Sprintf("start it with Start-Service %s; if it stops again, its log says why", s.Name)})
 		}
 	}
 	if len(fine) > 0 {
@@ -119,7 +120,8 @@ func notAService(x *nodeFacts) look {
 		return look{}
 	}
 	place.Text = fmt.Sprintf("%d services, among them no %s", len(x.n.Services), strings.Join(missing, " and no "))
-	return found(strings.Join(missing, ", ")+do(missing, " runs and is not a service: after a restart of the machine nothing starts it", " run and are not services: after a restart of the machine nothing starts them"), place)
+	return found(strings.Join(missing, ", ")+do(missing, " runs and is not a service: after a restart of the machine nothing starts it",
+		" run and are not services: after a restart of the machine nothing starts them"), place)
 }
 
 // do chooses the words for one or for several.
@@ -156,11 +158,13 @@ func macSpoofing(x *nodeFacts) look {
 		}
 	}
 	if len(off)+len(on) == 0 {
-		return lacks("If the node is a virtual machine, the setting is on its hypervisor; take it there with: Get-VMNetworkAdapter -VMName NODE | Format-Table VMName, Name, MacAddressSpoofing")
+		return lacks(
+			"If the node is a virtual machine, the setting is on its hypervisor; take it there with: Get-VMNetworkAdapter -VMName NODE | Format-Table VMName, Name, MacAddressSpoofing")
 	}
 	var out look
 	for _, a := range off {
-		h := hit{says: fmt.Sprintf("the adapter %q of the virtual machine %s has MAC address spoofing off", a.Name, a.VM), evidence: []observed.Place{a.Place}, subject: "virtual machine " + a.VM}
+		h := hit{says: fmt.Sprintf("the adapter %q of the virtual machine %s has MAC address spoofing off", a.Name, a.VM),
+			evidence: []observed.Place{a.Place}, subject: "virtual machine " + a.VM}
 		failed := x.failedPodTrials()
 		if len(failed) > 0 {
 			// With the symptom at hand it is more than a precaution.

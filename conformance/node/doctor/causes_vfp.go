@@ -57,7 +57,8 @@ func vfpRuleStale(x *nodeFacts) look {
 	_, endpoints := x.n.Listed(observed.ListEndpoints)
 	_, lbs := x.n.Listed(observed.ListLoadBalancers)
 	if !slices.ContainsFunc(x.n.Ports, func(p dump.Port) bool { return p.HasRules }) || !endpoints && !lbs {
-		return lacks("No rules of VFP, or no list of HNS to compare them with; take them with: " + rulesCommand + "; Get-HnsEndpoint and Get-HnsPolicyList | ConvertTo-Json -Depth 20")
+		return lacks("No rules of VFP, or no list of HNS to compare them with; take them with: " + rulesCommand +
+			"; Get-HnsEndpoint and Get-HnsPolicyList | ConvertTo-Json -Depth 20")
 	}
 	var out look
 	seen := 0
@@ -69,13 +70,15 @@ func vfpRuleStale(x *nodeFacts) look {
 			}
 			seen++
 			if lbs && !slices.ContainsFunc(x.n.LoadBalancers, func(l observed.LoadBalancer) bool { return serves(l, b) }) {
-				out.hits = append(out.hits, hit{says: fmt.Sprintf("the rule %s serves %s, which no load balancer of HNS has any more", r.Name, b), evidence: []observed.Place{r.Place}})
+				out.hits = append(out.hits, hit{says: fmt.Sprintf("the rule %s serves %s, which no load balancer of HNS has any more", r.Name, b),
+					evidence: []observed.Place{r.Place}})
 				continue
 			}
 			for _, b := range r.Backends {
 				a := b.Addr()
 				if endpoints && !slices.ContainsFunc(x.n.Endpoints, func(e observed.Endpoint) bool { return e.Address == a }) && !x.hasIPv6Only(a) {
-					out.hits = append(out.hits, hit{says: fmt.Sprintf("the rule %s sends to %s, and no endpoint of HNS has that address", r.Name, a), evidence: []observed.Place{r.Place}})
+					out.hits = append(out.hits, hit{says: fmt.Sprintf("the rule %s sends to %s, and no endpoint of HNS has that address", r.Name, a),
+						evidence: []observed.Place{r.Place}})
 				}
 			}
 		}
@@ -122,8 +125,10 @@ func vfpRuleMissing(x *nodeFacts) look {
 			}) {
 				continue
 			}
-			out.hits = append(out.hits, hit{says: fmt.Sprintf("the port of the endpoint %s has no rule for the load balancer of %s, which HNS has; other rules are there", e.Address, balanced{l.VIPs[0], l.Ports[0].External, l.Ports[0].Protocol}),
-				evidence: []observed.Place{l.Place, p.Place, e.Place}})
+			out.hits = append(out.hits,
+				hit{says: fmt.Sprintf("the port of the endpoint %s has no rule for the load balancer of %s, which HNS has; other rules are there",
+					e.Address, balanced{l.VIPs[0], l.Ports[0].External, l.Ports[0].Protocol}),
+					evidence: []observed.Place{l.Place, p.Place, e.Place}})
 		}
 	}
 	return out
@@ -141,7 +146,8 @@ func vfpPortBlocked(x *nodeFacts) look {
 				name = fmt.Sprintf("%s of the endpoint %s", p.Name, e.Address)
 			}
 		}
-		out.hits = append(out.hits, hit{says: "the port " + name + " is blocked: nothing passes", evidence: []observed.Place{p.Place}, write: "delete the pod, so that it gets another endpoint"})
+		out.hits = append(out.hits, hit{says: "the port " + name + " is blocked: nothing passes", evidence: []observed.Place{p.Place},
+			write: "delete the pod, so that it gets another endpoint"})
 	}
 	return out
 }

@@ -15,7 +15,8 @@ import (
 // version is skipped: the documents of that version do not have it.
 func Examine(n *observed.Node, t claims.Target, l *claims.Ledger) *findings.Document {
 	x := newNodeFacts(n, t)
-	d := &findings.Document{Schema: findings.Schema, Files: len(n.Files), Documents: len(n.Files), CarriedOver: claims.CarriedOver([]claims.Target{x.t})}
+	d := &findings.Document{Schema: findings.Schema, Files: len(n.Files), Documents: len(n.Files),
+		CarriedOver: claims.CarriedOver([]claims.Target{x.t})}
 	if x.t != (claims.Target{}) {
 		d.Settings = []string{x.t.String()}
 	}

@@ -87,7 +87,8 @@ func render(d *findings.Document) string {
 		fmt.Fprintf(&b, "mistake %s:%d: %s\n", m.File, m.Line, m.Message)
 	}
 	for _, f := range d.Findings {
-		fmt.Fprintf(&b, "\n%s %s [%s, %s]\n  at:       %s:%d, %s\n  symptom:  %s\n  cause:    %s\n", f.Level, f.CauseID, f.Claim, f.Effect, f.File, f.Line, f.Subject, f.Symptom, f.Cause)
+		fmt.Fprintf(&b, "\n%s %s [%s, %s]\n  at:       %s:%d, %s\n  symptom:  %s\n  cause:    %s\n", f.Level, f.CauseID, f.Claim, f.Effect,
+			f.File, f.Line, f.Subject, f.Symptom, f.Cause)
 		for _, e := range f.Evidence {
 			fmt.Fprintf(&b, "  evidence: %s\n", e)
 		}

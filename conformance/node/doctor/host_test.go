@@ -48,42 +48,66 @@ func TestHost(t *testing.T) {
 		"both interfaces forward, the loopback and IPv6 do not": {with(bridge, "f.txt", forwardTable(" Enabled", " Enabled")), ""},
 		"the node's interface does not forward":                 {with(bridge, "f.txt", forwardTable("Disabled", " Enabled")), "forwarding-off"},
 		"the pods' gateway does not forward":                    {with(bridge, "f.txt", forwardTable(" Enabled", "Disabled")), "forwarding-off"},
-		"on an overlay the switch routes":                       {map[string]string{"cni.conf": overlayConf, "ipconfig.txt": ipconfig, "f.txt": forwardTable("Disabled", "Disabled")}, ""},
-		"flanneld says so":                                      {map[string]string{"f.log": "E0125 06:16:56.223516   11888 main.go:332] Error registering network: failed to enable forwarding on vEthernet (cbr0_ep) index 22\n"}, "forwarding-off"},
+		"on an overlay the switch routes": {map[string]string{"cni.conf": overlayConf, "ipconfig.txt": ipconfig,
+			"f.txt": forwardTable("Disabled", "Disabled")}, ""},
+		"flanneld says so": {
+			map[string]string{
+				"f.log": "E0125 06:16:56.223516   11888 main.go:332] Error registering network: failed to enable forwarding on vEthernet (cbr0_ep) index 22\n"}, "forwarding-off"},
 
-		"a NAT that is there":                   {map[string]string{"a.txt": "PS C:\\k> Get-HnsNetwork | ConvertTo-Json\n" + natNetwork + "\n" + netNAT, "n.json": podNetwork, "e.json": natEndpoint}, ""},
-		"no NAT at all":                         {map[string]string{"a.txt": "PS C:\\k> Get-NetNat\nPS C:\\k>\n", "n.json": "[" + natNetwork + "," + podNetwork + "]", "e.json": natEndpoint}, "nat-missing"},
-		"a NAT that is not active":              {map[string]string{"a.txt": strings.Replace(netNAT, "True", "False", 1), "n.json": "[" + natNetwork + "," + podNetwork + "]", "e.json": natEndpoint}, "nat-missing"},
-		"a nat network without endpoints":       {map[string]string{"a.txt": "PS C:\\k> Get-NetNat\nPS C:\\k>\n", "n.json": "[" + natNetwork + "," + podNetwork + "]", "e.json": "[]"}, ""},
-		"Windows 10 shares connections instead": {map[string]string{"a.txt": "PS C:\\k> Get-NetNat\nPS C:\\k>\n", "n.json": "[" + strings.Replace(natNetwork, "NAT48", "ICS48", 1) + "," + podNetwork + "]", "e.json": natEndpoint}, ""},
+		"a NAT that is there": {map[string]string{"a.txt": "PS C:\\k> Get-HnsNetwork | ConvertTo-Json\n" + natNetwork + "\n" +
+			netNAT, "n.json": podNetwork, "e.json": natEndpoint}, ""},
+		"no NAT at all": {map[string]string{"a.txt": "PS C:\\k> Get-NetNat\nPS C:\\k>\n", "n.json": "[" + natNetwork +
+			"," + podNetwork + "]", "e.json": natEndpoint}, "nat-missing"},
+		"a NAT that is not active": {map[string]string{"a.txt": strings.Replace(netNAT, "True", "False", 1), "n.json": "[" +
+			natNetwork + "," + podNetwork + "]", "e.json": natEndpoint}, "nat-missing"},
+		"a nat network without endpoints": {map[string]string{"a.txt": "PS C:\\k> Get-NetNat\nPS C:\\k>\n", "n.json": "[" + natNetwork +
+			"," + podNetwork + "]", "e.json": "[]"}, ""},
+		"Windows 10 shares connections instead": {map[string]string{"a.txt": "PS C:\\k> Get-NetNat\nPS C:\\k>\n", "n.json": "[" +
+			strings.Replace(natNetwork, "NAT48", "ICS48", 1) + "," + podNetwork + "]", "e.json": natEndpoint}, ""},
 		"the host's own endpoint needs no OutBoundNAT": {with(bridge, "subnet.env", subnetEnv, "f.txt", forwardTable(" Enabled", " Enabled"),
-			"e.json", `{"ID":"E1","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"P1","VirtualNetworkName":"cbr0","State":3,"Policies":[{"Type":"L2Driver"}]}`), ""},
+			"e.json",
+			`{"ID":"E1","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"P1","VirtualNetworkName":"cbr0","State":3,"Policies":[{"Type":"L2Driver"}]}`), ""},
 		"policies that are not shown are not missing": {with(bridge, "subnet.env", subnetEnv, "f.txt", forwardTable(" Enabled", " Enabled"),
 			"e.json", `{"ID":"E1","Name":"web","IPAddress":"10.244.1.7","VirtualNetwork":"P1","VirtualNetworkName":"cbr0","State":3}`), ""},
 
-		"what HNS itself holds is not excluded":  {map[string]string{"p.txt": excludedTCP + "     30016       30079\n\n" + dynamicTCP}, ""},
-		"an exclusion beside the node ports":     {map[string]string{"p.txt": excludedTCP + "     32768       32999     *\n\n" + dynamicTCP}, ""},
-		"an exclusion at the end of node ports":  {map[string]string{"p.txt": excludedTCP + "     32767       32999     *\n\n" + dynamicTCP}, "nodeport-excluded"},
-		"dynamic ports up to the node ports":     {map[string]string{"p.txt": excludedTCP + "\n" + strings.NewReplacer("49152", "20000", "16384", "10000").Replace(dynamicTCP)}, ""},
-		"dynamic ports one further":              {map[string]string{"p.txt": excludedTCP + "\n" + strings.NewReplacer("49152", "20000", "16384", "10001").Replace(dynamicTCP)}, "dynamic-range-node-ports"},
-		"dynamic ports of IPv6":                  {map[string]string{"p.txt": "PS C:\\k> netsh int ipv6 show dynamicport tcp\n" + strings.Replace(dynamicTCP, "49152", "20000", 1)}, ""},
-		"eleven blocks":                          {map[string]string{"p.txt": excludedTCP + "     49152       49155\n\n" + strings.Replace(dynamicTCP, "16384", "708", 1)}, ""},
-		"ten blocks":                             {map[string]string{"p.txt": excludedTCP + "     49152       49155\n\n" + strings.Replace(dynamicTCP, "16384", "707", 1)}, "port-blocks-scarce"},
-		"ten blocks, cut by exclusions":          {map[string]string{"p.txt": excludedTCP + "     49200       49200\n     49250       49250\n\n" + strings.Replace(dynamicTCP, "16384", "740", 1)}, "port-blocks-scarce"},
-		"excluded ports were not listed":         {map[string]string{"p.txt": strings.Replace(dynamicTCP, "16384", "700", 1)}, ""},
-		"excluded ranges that lie in each other": {map[string]string{"p.txt": excludedTCP + "     49152       65000\n     49200       49300\n\n" + dynamicTCP}, "port-blocks-scarce"},
+		"what HNS itself holds is not excluded": {map[string]string{"p.txt": excludedTCP + "     30016       30079\n\n" + dynamicTCP}, ""},
+		"an exclusion beside the node ports":    {map[string]string{"p.txt": excludedTCP + "     32768       32999     *\n\n" + dynamicTCP}, ""},
+		"an exclusion at the end of node ports": {map[string]string{"p.txt": excludedTCP + "     32767       32999     *\n\n" + dynamicTCP},
+			"nodeport-excluded"},
+		"dynamic ports up to the node ports": {map[string]string{"p.txt": excludedTCP + "\n" +
+			strings.NewReplacer("49152", "20000", "16384", "10000").Replace(dynamicTCP)}, ""},
+		"dynamic ports one further": {map[string]string{"p.txt": excludedTCP + "\n" +
+			strings.NewReplacer("49152", "20000", "16384", "10001").Replace(dynamicTCP)}, "dynamic-range-node-ports"},
+		"dynamic ports of IPv6": {map[string]string{"p.txt": "PS C:\\k> netsh int ipv6 show dynamicport tcp\n" +
+			strings.Replace(dynamicTCP, "49152", "20000", 1)}, ""},
+		"eleven blocks": {map[string]string{"p.txt": excludedTCP + "     49152       49155\n\n" +
+			strings.Replace(dynamicTCP, "16384", "708", 1)}, ""},
+		"ten blocks": {map[string]string{"p.txt": excludedTCP + "     49152       49155\n\n" +
+			strings.Replace(dynamicTCP, "16384", "707", 1)}, "port-blocks-scarce"},
+		"ten blocks, cut by exclusions": {map[string]string{"p.txt": excludedTCP + "     49200       49200\n     49250       49250\n\n" +
+			strings.Replace(dynamicTCP, "16384", "740", 1)}, "port-blocks-scarce"},
+		"excluded ports were not listed": {map[string]string{"p.txt": strings.Replace(dynamicTCP, "16384", "700", 1)}, ""},
+		"excluded ranges that lie in each other": {map[string]string{"p.txt": excludedTCP + "     49152       65000\n     49200       49300\n\n" +
+			dynamicTCP}, "port-blocks-scarce"},
 
-		"rules as HNS has them":               {with(vfp, "v.txt", onPort+dnsRule), ""},
-		"a backend that is gone":              {with(vfp, "v.txt", onPort+strings.Replace(dnsRule, "10.224.0.9 :", "10.224.0.77 :", 1)), "vfp-rule-stale"},
-		"a port without a load balancer":      {with(vfp, "v.txt", onPort+dnsRule+strings.ReplaceAll(dnsRule, "_53_53_", "_80_53_")), "vfp-rule-stale"},
+		"rules as HNS has them": {with(vfp, "v.txt", onPort+dnsRule), ""},
+		"a backend that is gone": {with(vfp, "v.txt", onPort+strings.Replace(dnsRule, "10.224.0.9 :", "10.224.0.77 :", 1)),
+			"vfp-rule-stale"},
+		"a port without a load balancer": {with(vfp, "v.txt", onPort+dnsRule+strings.ReplaceAll(dnsRule, "_53_53_", "_80_53_")),
+			"vfp-rule-stale"},
 		"a protocol that is not its":          {with(vfp, "v.txt", onPort+dnsRule+strings.ReplaceAll(dnsRule, "_17_", "_6_")), "vfp-rule-stale"},
 		"IPv6 backends, IPv4 addresses shown": {with(vfp, "v.txt", onPort+strings.Replace(dnsRule, "10.224.0.9 :", "fd00::9 :", 1)), ""},
 		"HNS was not listed":                  {map[string]string{"v.txt": onPort + dnsRule}, ""},
-		"a node port's rule": {with(vfp, "p.json", "["+dnsLB+`,{"ID":"L2","References":["/endpoints/E9"],"State":2,"Policies":[{"Type":"ELB","Protocol":6,"ExternalPort":30080,"InternalPort":80,"IsDSR":true}]}]`,
-			"v.txt", onPort+dnsRule+strings.ReplaceAll(dnsRule, "LB_DSR_10.224.0.33_10.0.0.10_53_53_17", "LB_DSR_10.224.0.33_10.224.0.33_30080_80_6")), ""},
-		"a load balancer without its rule": {with(vfp, "p.json", "["+dnsLB+","+strings.NewReplacer("L1", "L2", "10.0.0.10", "10.0.0.20").Replace(dnsLB)+"]", "v.txt", onPort+dnsRule), "vfp-rule-missing"},
-		"a load balancer without DSR":      {with(vfp, "p.json", "["+dnsLB+","+strings.NewReplacer("L1", "L2", "10.0.0.10", "10.0.0.20", `,"IsDSR":true`, "").Replace(dnsLB)+"]", "v.txt", onPort+dnsRule), ""},
-		"another layer alone was asked for": {with(vfp, "p.json", "["+dnsLB+","+strings.NewReplacer("L1", "L2", "10.0.0.10", "10.0.0.20").Replace(dnsLB)+"]",
+		"a node port's rule": {with(vfp, "p.json", "["+dnsLB+
+			`,{"ID":"L2","References":["/endpoints/E9"],"State":2,"Policies":[{"Type":"ELB","Protocol":6,"ExternalPort":30080,"InternalPort":80,"IsDSR":true}]}]`,
+			"v.txt", onPort+dnsRule+strings.ReplaceAll(dnsRule, "LB_DSR_10.224.0.33_10.0.0.10_53_53_17",
+				"LB_DSR_10.224.0.33_10.224.0.33_30080_80_6")), ""},
+		"a load balancer without its rule": {with(vfp, "p.json", "["+dnsLB+","+
+			strings.NewReplacer("L1", "L2", "10.0.0.10", "10.0.0.20").Replace(dnsLB)+"]", "v.txt", onPort+dnsRule), "vfp-rule-missing"},
+		"a load balancer without DSR": {with(vfp, "p.json", "["+dnsLB+","+
+			strings.NewReplacer("L1", "L2", "10.0.0.10", "10.0.0.20", `,"IsDSR":true`, "").Replace(dnsLB)+"]", "v.txt", onPort+dnsRule), ""},
+		"another layer alone was asked for": {with(vfp, "p.json", "["+dnsLB+","+
+			strings.NewReplacer("L1", "L2", "10.0.0.10", "10.0.0.20").Replace(dnsLB)+"]",
 			"v.txt", "PS C:\\k> vfpctrl /port 0C921157-AB4D-5E65-8EA7-103DD8C0F87C /layer SLB_NAT_LAYER /list-rule\n"+dnsRule), ""},
 		"a port that is open": {with(vfp, "v.txt", onPort+dnsRule+"    Blocked : FALSE\n"), ""},
 		"a port that is shut": {with(vfp, "v.txt", onPort+dnsRule+"    Blocked : TRUE\n"), "vfp-port-blocked"},

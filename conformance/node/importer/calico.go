@@ -93,7 +93,8 @@ type calicoInstallation struct {
 // takeCalico keeps an object of Calico.
 func (im *importing) takeCalico(o object, bad func(error)) {
 	var group head
-	if json.Unmarshal(o.raw, &group) != nil || !strings.Contains(group.APIVersion, "projectcalico.org/") && !strings.HasPrefix(group.APIVersion, "operator.tigera.io/") {
+	if json.Unmarshal(o.raw, &group) != nil || !strings.Contains(group.APIVersion, "projectcalico.org/") &&
+		!strings.HasPrefix(group.APIVersion, "operator.tigera.io/") {
 		return
 	}
 	read := func(v any) bool {
@@ -150,7 +151,9 @@ func (im *importing) block(n *labNode) (netip.Prefix, string) {
 			continue
 		}
 		if found.IsValid() {
-			im.r.miss("block "+p.String()+" of node "+n.name, "the node has several blocks of addresses, and the model of Calico has the first: pods of this one are not in the lab", "kubectl get blockaffinities.crd.projectcalico.org -o json")
+			im.r.miss("block "+p.String()+" of node "+n.name,
+				"the node has several blocks of addresses, and the model of Calico has the first: pods of this one are not in the lab",
+				"kubectl get blockaffinities.crd.projectcalico.org -o json")
 			continue
 		}
 		found, from = p.Masked(), im.r.fact("block of "+n.name, p.String(), b.at.File, b.at.Line)
@@ -218,7 +221,8 @@ func (im *importing) calicoBackend() (mode, from string) {
 			mode = "vxlan"
 		}
 		if mode != "" {
-			im.r.conclude("mode of Calico on Windows nodes", mode, fmt.Sprintf("the Installation has bgp: %s (%s:%d)", i.Spec.CalicoNetwork.BGP, i.at.File, i.at.Line))
+			im.r.conclude("mode of Calico on Windows nodes", mode, fmt.Sprintf("the Installation has bgp: %s (%s:%d)", i.Spec.CalicoNetwork.BGP,
+				i.at.File, i.at.Line))
 			return mode, fmt.Sprintf("%s:%d", i.at.File, i.at.Line)
 		}
 	}
@@ -232,13 +236,15 @@ func (im *importing) calicoBackend() (mode, from string) {
 			return "none", ""
 		}
 		if mode != "" {
-			im.r.conclude("mode of Calico on Windows nodes", mode, fmt.Sprintf("Linux nodes have calico_backend %s (%s:%d)", m.Data["calico_backend"], at.File, at.Line))
+			im.r.conclude("mode of Calico on Windows nodes", mode, fmt.Sprintf("Linux nodes have calico_backend %s (%s:%d)",
+				m.Data["calico_backend"], at.File, at.Line))
 			return mode, fmt.Sprintf("%s:%d", at.File, at.Line)
 		}
 	}
 	for i := range im.kube {
 		if n := &im.kube[i]; n.Annotations[calicoTunnel] != "" {
-			im.r.conclude("mode of Calico on Windows nodes", "vxlan", fmt.Sprintf("node %s has a VXLAN tunnel (%s:%d)", n.Name, n.at.File, n.at.Line))
+			im.r.conclude("mode of Calico on Windows nodes", "vxlan",
+				fmt.Sprintf("node %s has a VXLAN tunnel (%s:%d)", n.Name, n.at.File, n.at.Line))
 			return "vxlan", fmt.Sprintf("%s:%d", n.at.File, n.at.Line)
 		}
 	}
@@ -315,17 +321,23 @@ func (im *importing) calicoTemplate(mode string) []byte {
 	}
 	var policies []any
 	if len(ranges) > 0 {
-		policies = append(policies, map[string]any{"Name": "EndpointPolicy", "Value": map[string]any{"Type": "OutBoundNAT", "ExceptionList": ranges}})
+		policies = append(policies, map[string]any{"Name": "EndpointPolicy",
+			"Value": map[string]any{"Type": "OutBoundNAT", "ExceptionList": ranges}})
 	} else {
-		im.open("the range of Services that Calico is told", "pods of Windows nodes have no exception and no route for it", `10-calico.conf of a node, or: kubectl get configmap -n calico-system calico-windows-config -o json`)
+		im.open("the range of Services that Calico is told", "pods of Windows nodes have no exception and no route for it",
+			`10-calico.conf of a node, or: kubectl get configmap -n calico-system calico-windows-config -o json`)
 	}
 	for _, r := range ranges {
-		policies = append(policies, map[string]any{"Name": "EndpointPolicy", "Value": map[string]any{"Type": "SDNROUTE", "DestinationPrefix": r, "NeedEncap": true}})
+		policies = append(policies, map[string]any{"Name": "EndpointPolicy",
+			"Value": map[string]any{"Type": "SDNROUTE", "DestinationPrefix": r, "NeedEncap": true}})
 	}
 	im.doubt("nothing shows Calico's configuration as it is on Windows nodes: assumed to be that of its package with these settings")
-	im.r.miss("Calico's configuration as it is on Windows nodes", "it is assumed to be that of its package, with windows_loopback_DSR", `10-calico.conf in C:\etc\cni\net.d or C:\k\cni\config`)
-	data, _ := json.MarshalIndent(map[string]any{"name": "Calico", "windows_use_single_network": true, "cniVersion": "0.3.1", "type": "calico", "mode": mode, "vxlan_mac_prefix": "0E-2A", "vxlan_vni": vni,
-		"windows_loopback_DSR": true, "capabilities": map[string]any{"dns": true}, "DNS": map[string]any{"Nameservers": servers, "Search": []string{"svc.cluster.local"}},
+	im.r.miss("Calico's configuration as it is on Windows nodes", "it is assumed to be that of its package, with windows_loopback_DSR",
+		`10-calico.conf in C:\etc\cni\net.d or C:\k\cni\config`)
+	data, _ := json.MarshalIndent(map[string]any{"name": "Calico", "windows_use_single_network": true, "cniVersion": "0.3.1", "type": "calico",
+		"mode": mode, "vxlan_mac_prefix": "0E-2A", "vxlan_vni": vni,
+		"windows_loopback_DSR": true, "capabilities": map[string]any{"dns": true},
+		"DNS":  map[string]any{"Nameservers": servers, "Search": []string{"svc.cluster.local"}},
 		"ipam": map[string]any{"type": "calico-ipam", "subnet": "usePodCidr"}, "policies": policies}, "", "  ")
 	return data
 }
@@ -379,6 +391,8 @@ func (im *importing) calicoRest(cluster netip.Prefix) {
 		}
 	}
 	if f := im.calico.felix; f != nil && f.Spec.VXLANPort != nil && *f.Spec.VXLANPort != 4789 {
-		im.open(fmt.Sprintf("vxlanPort %d of Felix (%s:%d)", *f.Spec.VXLANPort, f.at.File, f.at.Line), fmt.Sprintf("Felix has the vxlanPort %d, and Windows nodes have 4789", *f.Spec.VXLANPort), "kubectl get felixconfigurations.crd.projectcalico.org default -o json")
+		im.open(fmt.Sprintf("vxlanPort %d of Felix (%s:%d)", *f.Spec.VXLANPort, f.at.File, f.at.Line),
+			fmt.Sprintf("Felix has the vxlanPort %d, and Windows nodes have 4789", *f.Spec.VXLANPort),
+			"kubectl get felixconfigurations.crd.projectcalico.org default -o json")
 	}
 }

@@ -96,13 +96,15 @@ func (im *importing) drift(n *labNode) {
 			// (k8s.io/kubernetes pkg/kubelet/pod_workers.go SyncTerminatingPod, SyncTerminatedPod).
 			moving = fmt.Sprintf("pod %s/%s ends (%s:%d), and its endpoint goes before it does", p.Namespace, p.Name, p.at.File, p.at.Line)
 		}
-		add(Drift{ID: NoEndpoint, Moving: moving, File: p.at.File, Line: p.at.Line, Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
-			HNS: "no endpoint has " + a.String(), Means: means})
+		add(Drift{ID: NoEndpoint, Moving: moving, File: p.at.File, Line: p.at.Line,
+			Kubernetes: fmt.Sprintf("pod %s/%s has %s on %s (%s:%d)", p.Namespace, p.Name, a, n.name, p.at.File, p.at.Line),
+			HNS:        "no endpoint has " + a.String(), Means: means})
 	}
 	own := n.got.hostAddresses()
 	for _, a := range sortedAddrs(local) {
 		if pods[a] == nil && !own[a] {
-			d := Drift{ID: LeftOver, Kubernetes: "no pod that runs has " + a.String(), HNS: fmt.Sprintf("endpoint %s has it%s", comment(local[a].Name), place(local[a])),
+			d := Drift{ID: LeftOver, Kubernetes: "no pod that runs has " + a.String(),
+				HNS:   fmt.Sprintf("endpoint %s has it%s", comment(local[a].Name), place(local[a])),
 				Means: "the endpoint is left over, or its pod is not in what was taken"}
 			if o := local[a].Origin; o != nil {
 				d.File, d.Line = o.File, o.Line
@@ -181,7 +183,8 @@ func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, 
 	}
 	for _, o := range services {
 		var s corev1.Service
-		if json.Unmarshal(o.raw, &s) != nil || len(s.Spec.Selector) == 0 || s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal {
+		if json.Unmarshal(o.raw, &s) != nil || len(s.Spec.Selector) == 0 || s.Spec.InternalTrafficPolicy != nil &&
+			*s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal {
 			continue
 		}
 		for _, text := range slices.Compact(append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...)) {
@@ -194,14 +197,16 @@ func (im *importing) driftOfServices(n *labNode, byID map[string]*hns.Endpoint, 
 		lb := &d.LoadBalancers[i]
 		if _, gone := behind(lb, byID, of6(lb)); len(gone) > 0 && !told[lb.ID] {
 			add(Drift{ID: OtherBackends, Kubernetes: says, Means: "connections that get such a backend go to an address that no endpoint has",
-				HNS: fmt.Sprintf("load balancer %s, of %s, names endpoints that are not there: %s", strings.ToLower(lb.ID), frontends(lb), strings.Join(gone, ", "))})
+				HNS: fmt.Sprintf("load balancer %s, of %s, names endpoints that are not there: %s", strings.ToLower(lb.ID), frontends(lb),
+					strings.Join(gone, ", "))})
 		}
 	}
 }
 
 // driftOfAddress compares one address of a Service. A pod without an address of its family is no
 // backend of it (k8s.io/endpointslice getEndpointAddresses).
-func (im *importing) driftOfAddress(d *hns.Dump, byID map[string]*hns.Endpoint, s *corev1.Service, o object, vip netip.Addr, told map[string]bool, add func(Drift)) {
+func (im *importing) driftOfAddress(d *hns.Dump, byID map[string]*hns.Endpoint, s *corev1.Service, o object, vip netip.Addr,
+	told map[string]bool, add func(Drift)) {
 	want := im.ready(s, vip.Is6())
 	for _, port := range s.Spec.Ports {
 		says := fmt.Sprintf("Service %s/%s port %d has %s (%s:%d)", s.Namespace, s.Name, port.Port, backends(want), o.File, o.Line)
@@ -228,7 +233,8 @@ func (im *importing) driftOfAddress(d *hns.Dump, byID map[string]*hns.Endpoint, 
 				continue
 			}
 			if to, want := inside(lb, port), port.TargetPort.IntValue(); to != 0 && want != 0 && to != want {
-				differs.Kubernetes = fmt.Sprintf("Service %s/%s port %d has the target port %d (%s:%d)", s.Namespace, s.Name, port.Port, want, o.File, o.Line)
+				differs.Kubernetes = fmt.Sprintf("Service %s/%s port %d has the target port %d (%s:%d)", s.Namespace, s.Name, port.Port, want, o.File,
+					o.Line)
 				differs.ID, differs.HNS = OtherPort, fmt.Sprintf("load balancer %s sends it to port %d", strings.ToLower(lb.ID), to)
 				differs.Means = "connections go to a port of the pods on which they need not listen"
 				add(differs)
@@ -259,7 +265,8 @@ func (im *importing) moving(s *corev1.Service) string {
 		last, what := p.CreationTimestamp.Time, "was made"
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodReady && c.LastTransitionTime.After(last) {
-				last, what = c.LastTransitionTime.Time, map[bool]string{true: "became ready", false: "became not ready"}[c.Status == corev1.ConditionTrue]
+				last, what = c.LastTransitionTime.Time, map[bool]string{true: "became ready",
+					false: "became not ready"}[c.Status == corev1.ConditionTrue]
 			}
 		}
 		if p.DeletionTimestamp != nil && p.DeletionTimestamp.After(last) {
@@ -270,7 +277,8 @@ func (im *importing) moving(s *corev1.Service) string {
 			if before < 0 {
 				when = fmt.Sprintf("%s after", (-before).Round(time.Second))
 			}
-			return fmt.Sprintf("pod %s/%s %s %s the bundle was begun (%s:%d), and HNS was read after the pods: the node may have been following; take the bundle again", p.Namespace, p.Name, what, when, p.at.File, p.at.Line)
+			return fmt.Sprintf(
+				"pod %s/%s %s %s the bundle was begun (%s:%d), and HNS was read after the pods: the node may have been following; take the bundle again", p.Namespace, p.Name, what, when, p.at.File, p.at.Line)
 		}
 	}
 	return ""
@@ -316,7 +324,8 @@ func (im *importing) ready(s *corev1.Service, six bool) (all []netip.Addr) {
 	of := labels.SelectorFromSet(s.Spec.Selector)
 	for i := range im.pods {
 		p := &im.pods[i]
-		if p.Namespace != s.Namespace || !running(p) || p.DeletionTimestamp != nil || !ready(&p.Pod) && !s.Spec.PublishNotReadyAddresses || !of.Matches(labels.Set(p.Labels)) {
+		if p.Namespace != s.Namespace || !running(p) || p.DeletionTimestamp != nil || !ready(&p.Pod) && !s.Spec.PublishNotReadyAddresses ||
+			!of.Matches(labels.Set(p.Labels)) {
 			continue
 		}
 		if i := slices.IndexFunc(addresses(p), func(a netip.Addr) bool { return a.Is6() == six }); i >= 0 {

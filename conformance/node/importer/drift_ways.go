@@ -115,7 +115,8 @@ func tunnel(o otherPods, x *hns.Network, d Drift, add func(Drift)) {
 		differs = append(differs, fmt.Sprintf("ProviderAddress %s", all[i].ProviderAddress))
 	}
 	if mac := plainMAC(all[i].DistributedRouterMacAddress); o.mac != "" && mac != plainMAC(o.mac) {
-		differs = append(differs, fmt.Sprintf("DistributedRouterMacAddress %s, and %s says %s", all[i].DistributedRouterMacAddress, o.maker, o.mac))
+		differs = append(differs, fmt.Sprintf("DistributedRouterMacAddress %s, and %s says %s", all[i].DistributedRouterMacAddress, o.maker,
+			o.mac))
 	}
 	if o.vni != 0 && uint32(all[i].IsolationId) != o.vni {
 		differs = append(differs, fmt.Sprintf("IsolationId %d, and %s has %d", all[i].IsolationId, o.maker, o.vni))

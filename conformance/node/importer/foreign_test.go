@@ -24,11 +24,16 @@ import (
 // collectlogs.ps1, Azure/AgentBaker staging/cse/windows/debug/collect-windows-logs.ps1).
 func notState(stale string) map[string]string {
 	return map[string]string{
-		"nvspinfo.txt": "Port Name : a\n", "scqueryex.txt": "SERVICE_NAME: hns\r\n        TYPE               : 30  WIN32\r\n", "winver.txt": "Microsoft Windows NT 10.0.17763.0\r\n",
-		"tcpconnections.txt": "MIB-II TCP Connection Entry\n", "winevt/System.evtx": "ElfFile\x00\x00\x00\x01", "logs/NetSetup/setupact.log": "2026-01-01 00:00:00, Info\n",
-		"20260101-101010_services.csv": "#TYPE Selected\n\"TimeCreated\",\"Id\"\n", "20260101-101010-containerd-containers.txt": "CONTAINER    IMAGE    RUNTIME\n",
-		"20260101-101010-cri-containerd-pods.txt": "POD ID              CREATED             STATE\n", "shimdiag.txt": "k8s.io-abc\n", "disk-usage.txt": "Size(GB) Free Space(GB)\n",
-		"kubeclusterconfig.json": `{"Cri":{"Name":"containerd"},"Cni":{"Name":"azure"},"Kubernetes":{"Network":{"ClusterCidr":"10.244.0.0/16"}}}`, "WER-20260101-101010.zip": "PK\x03\x04nothing",
+		"nvspinfo.txt": "Port Name : a\n", "scqueryex.txt": "SERVICE_NAME: hns\r\n        TYPE               : 30  WIN32\r\n",
+		"winver.txt":         "Microsoft Windows NT 10.0.17763.0\r\n",
+		"tcpconnections.txt": "MIB-II TCP Connection Entry\n", "winevt/System.evtx": "ElfFile\x00\x00\x00\x01",
+		"logs/NetSetup/setupact.log":                "2026-01-01 00:00:00, Info\n",
+		"20260101-101010_services.csv":              "#TYPE Selected\n\"TimeCreated\",\"Id\"\n",
+		"20260101-101010-containerd-containers.txt": "CONTAINER    IMAGE    RUNTIME\n",
+		"20260101-101010-cri-containerd-pods.txt":   "POD ID              CREATED             STATE\n", "shimdiag.txt": "k8s.io-abc\n",
+		"disk-usage.txt":                  "Size(GB) Free Space(GB)\n",
+		"kubeclusterconfig.json":          `{"Cri":{"Name":"containerd"},"Cni":{"Name":"azure"},"Kubernetes":{"Network":{"ClusterCidr":"10.244.0.0/16"}}}`,
+		"WER-20260101-101010.zip":         "PK\x03\x04nothing",
 		"collect-windows-logs-output.log": "Transcript started\n",
 		// An endpoint that was there when the log was written, and has gone.
 		"kubeproxy.log": "I0101 10:00:00.000001    1 proxier.go:1] start\nI0101 10:00:00.000002    1 hns.go:1] \"Hns Endpoint resource\" endpoint={\"ID\":\"99999999-9999-9999-9999-999999999999\",\"Name\":\"gone\",\"VirtualNetwork\":\"" + stale + "\",\"IPAddress\":\"10.244.1.99\"}\n",
@@ -40,7 +45,8 @@ func notState(stale string) map[string]string {
 // from, and what was not read is named.
 func TestForeign(t *testing.T) {
 	for _, c := range []struct{ design, form string }{
-		{"l2bridge-flannel-host-gw", "folders"}, {"l2bridge-flannel-host-gw", "one zip"}, {"l2bridge-flannel-host-gw", "zips"}, {"overlay-flannel-vxlan", "zips"}, {"l2bridge-azure-cni", "one zip"},
+		{"l2bridge-flannel-host-gw", "folders"}, {"l2bridge-flannel-host-gw", "one zip"}, {"l2bridge-flannel-host-gw", "zips"},
+		{"overlay-flannel-vxlan", "zips"}, {"l2bridge-azure-cni", "one zip"},
 	} {
 		t.Run(c.design+" "+c.form, func(t *testing.T) { foreign(t, c.design, c.form) })
 	}

@@ -51,8 +51,10 @@ func FuzzImportZip(f *testing.F) {
 	f.Add(made("cluster.json", oneNode, "win1/hns.json", oneHNS))
 	f.Add(made("win1/hns.json", oneHNS[:60], "cluster.json", oneNode[:120]))
 	f.Add(made("../evil.json", oneNode, "a\x1b[2Jb.json", oneHNS, "/etc/passwd", "x", "link@", "/etc/passwd", `c:\x`, "y"))
-	f.Add(made("bundle.json", `{"apiVersion":"winlab.dev/bundle/v1alpha1","kind":"Bundle","files":[{"path":"nodes/win1/hns.json","node":"win1"},{"path":"x","node":"\u001b[2J"}],"steps":[{"name":"a","error":"\u001b]0;x\u0007"}]}`, "nodes/win1/hns.json", oneHNS))
-	f.Add(made("cluster.yaml", "apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: \"a\\nb: c\"}}]\n", "inner.zip", string(made("a", "b"))))
+	f.Add(made("bundle.json",
+		`{"apiVersion":"winlab.dev/bundle/v1alpha1","kind":"Bundle","files":[{"path":"nodes/win1/hns.json","node":"win1"},{"path":"x","node":"\u001b[2J"}],"steps":[{"name":"a","error":"\u001b]0;x\u0007"}]}`, "nodes/win1/hns.json", oneHNS))
+	f.Add(made("cluster.yaml", "apiVersion: v1\nkind: NodeList\nitems: [{metadata: {name: \"a\\nb: c\"}}]\n", "inner.zip",
+		string(made("a", "b"))))
 	f.Add(made("bomb.json", strings.Repeat(" ", 3<<20), "deep.json", strings.Repeat("[", 20000)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<20 {

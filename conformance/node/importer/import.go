@@ -73,7 +73,8 @@ type (
 // bundle (a path relative to the lab's folder, or absolute), and beside one of [Result.Extra]. The error is about the bundle as a
 // whole; what of it could not be read is in the result.
 func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func(string) string) (*Result, error) {
-	im := &importing{b: b, r: &Result{Extra: map[string][]byte{}}, cluster: map[string]bool{}, read: map[string]*dump.Node{}, ref: ref, beside: beside}
+	im := &importing{b: b, r: &Result{Extra: map[string][]byte{}}, cluster: map[string]bool{}, read: map[string]*dump.Node{}, ref: ref,
+		beside: beside}
 	for _, n := range b.Notices {
 		im.r.LeftOut = append(im.r.LeftOut, n.Path+": "+n.Why)
 	}
@@ -106,7 +107,9 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		return nil, err
 	}
 	if len(im.nodes) == 0 && len(im.kube) == 0 {
-		return nil, fmt.Errorf("%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json%s", b.Path, im.describeUnusable())
+		return nil,
+			fmt.Errorf(
+				"%s has neither objects of HNS nor nodes of Kubernetes; take it with winlab.exe collect on a node, or give the output of: kubectl get nodes,pods,services,endpointslices -A -o json%s", b.Path, im.describeUnusable())
 	}
 	return im.r, im.lab(name)
 }
@@ -118,7 +121,8 @@ func In(ctx context.Context, b *bundle.Bundle, dir string) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := Import(ctx, b, "bundle", func(f string) string { return filepath.Join(base, filepath.FromSlash(f)) }, func(s string) string { return s })
+	r, err := Import(ctx, b, "bundle", func(f string) string { return filepath.Join(base, filepath.FromSlash(f)) },
+		func(s string) string { return s })
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +138,8 @@ func In(ctx context.Context, b *bundle.Bundle, dir string) (*Result, error) {
 func (im *importing) kubeNodes() {
 	for i := range im.kube {
 		k := &im.kube[i]
-		n := KubeNode{Name: k.Name, System: systemOf(&k.Node), Kernel: k.Status.NodeInfo.KernelVersion, Version: k.Status.NodeInfo.KubeletVersion, Address: internalIP(&k.Node), File: k.at.File, Line: k.at.Line}
+		n := KubeNode{Name: k.Name, System: systemOf(&k.Node), Kernel: k.Status.NodeInfo.KernelVersion, Version: k.Status.NodeInfo.KubeletVersion,
+			Address: internalIP(&k.Node), File: k.at.File, Line: k.at.Line}
 		for _, text := range append([]string{k.Spec.PodCIDR}, k.Spec.PodCIDRs...) {
 			if p, err := netip.ParsePrefix(text); err == nil && !slices.Contains(n.Pods, p) {
 				n.Pods = append(n.Pods, p)
@@ -154,7 +159,8 @@ func (im *importing) kubeNodes() {
 func (im *importing) notRead(s bundle.Step) {
 	settle := "winlab collect --cluster, as a user who may read it"
 	switch s.Name {
-	case "pods", "remove", "events", "version", "runtimeclasses": // of Windows nodes, which say themselves what is missing, or nothing that a lab has
+	case "pods", "remove", "events", "version",
+		"runtimeclasses": // of Windows nodes, which say themselves what is missing, or nothing that a lab has
 		im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: step %s failed: %s", bundle.Name, s.Name, comment(s.Error)))
 		if s.Name != "pods" {
 			return
@@ -163,7 +169,8 @@ func (im *importing) notRead(s bundle.Step) {
 	if s.Name == "networkpolicies" || s.Name == "otherpolicies" {
 		im.noPolicies = s.What + " could not be read (" + comment(s.Error) + "), and what they block there is not known"
 	}
-	im.r.miss(s.What, "step "+s.Name+" failed ("+comment(s.Error)+"): the lab has nothing of it, and a verdict is as if the cluster had none", settle)
+	im.r.miss(s.What, "step "+s.Name+" failed ("+comment(s.Error)+"): the lab has nothing of it, and a verdict is as if the cluster had none",
+		settle)
 }
 
 // clusterFile takes the objects of Kubernetes out of a file.
@@ -186,7 +193,8 @@ func (im *importing) clusterFile(f string) {
 	im.cluster[f] = true
 	im.r.mistakes(found)
 	for _, m := range found {
-		im.r.miss("objects of "+m.File, "the file cannot be read from line "+fmt.Sprint(m.Line)+" on: pods, Services or nodes may be missing from the lab", "kubectl get nodes,pods,services,endpointslices,networkpolicies -A -o json")
+		im.r.miss("objects of "+m.File, "the file cannot be read from line "+fmt.Sprint(m.Line)+
+			" on: pods, Services or nodes may be missing from the lab", "kubectl get nodes,pods,services,endpointslices,networkpolicies -A -o json")
 	}
 	for _, o := range all {
 		im.take(o)
@@ -222,10 +230,12 @@ func (im *importing) take(o object) {
 			return
 		}
 		// That of the API server itself is part of every lab, as its Service is.
-		if own := s.Namespace == "default" && s.Labels[discoveryv1.LabelServiceName] == "kubernetes"; !own && s.Labels[discoveryv1.LabelManagedBy] != "endpointslice-controller.k8s.io" {
+		if own := s.Namespace == "default" && s.Labels[discoveryv1.LabelServiceName] == "kubernetes"; !own &&
+			s.Labels[discoveryv1.LabelManagedBy] != "endpointslice-controller.k8s.io" {
 			im.slices = append(im.slices, o)
 		}
-	case "NetworkPolicy", "Namespace", "Ingress", "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy", "GlobalNetworkPolicy":
+	case "NetworkPolicy", "Namespace", "Ingress", "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy",
+		"GlobalNetworkPolicy":
 		im.others = append(im.others, o)
 	case "ConfigMap":
 		im.config = append(im.config, o)

@@ -93,7 +93,8 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`address: 192.168.1.11 # `, `all.json:2`, `build: 10.0.20348.2582 # `, `kubernetes: "1.30" # `, `all.json:5`, `name: b # `, `all.json:7`, `conf: cni.conf`,
+		`address: 192.168.1.11 # `, `all.json:2`, `build: 10.0.20348.2582 # `, `kubernetes: "1.30" # `, `all.json:5`, `name: b # `, `all.json:7`,
+		`conf: cni.conf`,
 	} {
 		if !strings.Contains(string(r.Lab), want) {
 			t.Errorf("the lab has no %q:\n%s", want, r.Lab)
@@ -101,7 +102,8 @@ func TestImport(t *testing.T) {
 	}
 	for _, f := range []struct{ from, to, want string }{
 		{"pod/web/b", "pod/web/a:8080", "delivered "},
-		{"pod/web/b", "pod/web/a:81", "pod web/a declares the ports tcp/8080; other listening ports are unknown; find out with: kubectl exec -n web a -- netstat -an"},
+		{"pod/web/b", "pod/web/a:81",
+			"pod web/a declares the ports tcp/8080; other listening ports are unknown; find out with: kubectl exec -n web a -- netstat -an"},
 		{"pod/web/b", "192.168.1.12:80", "unknown "},
 	} {
 		if got := verdict(t, c, f.from, f.to); !strings.Contains(strings.ToLower(got), strings.ToLower(f.want)) {
@@ -112,7 +114,8 @@ func TestImport(t *testing.T) {
 	for _, m := range r.Missing {
 		missing = append(missing, m.What)
 	}
-	if got := strings.Join(missing, "; "); got != "whether node win1 forwards between its interfaces; the configuration of the network plugin; --cluster-cidr of kube-proxy; the network around the nodes: routes and rules of their gateways; Services" {
+	if got := strings.Join(missing,
+		"; "); got != "whether node win1 forwards between its interfaces; the configuration of the network plugin; --cluster-cidr of kube-proxy; the network around the nodes: routes and rules of their gateways; Services" {
 		t.Errorf("missing: %s", got)
 	}
 }
@@ -126,9 +129,12 @@ func TestBuild(t *testing.T) {
 		{"", "", "Windows Server 2019 Datacenter", "builds: [10.0.17763]", "the revision of the build of Windows of node win1"},
 		{"", "", "Windows Server Datacenter", "build: unknown # nothing", "the build of Windows of node win1"},
 		{"", "", "", "build: unknown # nothing", "the build of Windows of node win1"},
-		{"10.0.25398.1", "10.0.25398", "", "build: unknown # nothing", `the build of Windows of node win1 ("10.0.25398.1" is not known to winlab)`},
+		{"10.0.25398.1", "10.0.25398", "", "build: unknown # nothing",
+			`the build of Windows of node win1 ("10.0.25398.1" is not known to winlab)`},
 	} {
-		r, c, err := imported(t, node+strings.Replace(strings.Replace(objects, `"kernelVersion": "10.0.20348.2582"`, `"kernelVersion": "`+tt.kernel+`", "osImage": "`+tt.image+`"`, 1),
+		r, c,
+			err := imported(t, node+strings.Replace(strings.Replace(objects, `"kernelVersion": "10.0.20348.2582"`, `"kernelVersion": "`+tt.kernel+
+			`", "osImage": "`+tt.image+`"`, 1),
 			`"labels": {`, `"labels": {"node.kubernetes.io/windows-build": "`+tt.label+`", `, 1))
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +145,8 @@ func TestBuild(t *testing.T) {
 				missing = m.What
 			}
 		}
-		if lab := strings.ReplaceAll(string(r.Lab), "\n      builds:", " builds:"); !strings.Contains(lab, tt.want) && !strings.Contains(strings.ReplaceAll(lab, `"`, ""), tt.want) || missing != tt.missing {
+		if lab := strings.ReplaceAll(string(r.Lab), "\n      builds:", " builds:"); !strings.Contains(lab, tt.want) &&
+			!strings.Contains(strings.ReplaceAll(lab, `"`, ""), tt.want) || missing != tt.missing {
 			t.Errorf("%+v: missing %q\n%s", tt, missing, r.Lab)
 		}
 		want := "unknown "
@@ -179,8 +186,10 @@ func TestDrift(t *testing.T) {
 	got := of(strings.Replace(labelled, `"podIP": "10.244.1.8"`, `"podIP": "10.244.1.9"`, 1))
 	for _, want := range []string{
 		"pod web/b has 10.244.1.9 on win1 (", "/ no endpoint has 10.244.1.9", "no pod that runs has 10.244.1.8 / endpoint b_cbr0 has it (",
-		"Service web/a port 80 has the backends 10.244.1.7 (", "/ load balancer 44444444-4444-4444-4444-444444444444 has the backends 10.244.1.7, and endpoints that are not there: 99999999-9999-9999-9999-999999999999",
-		"Service web/b port 80 has the backends 10.244.1.7 (", "/ no load balancer has 10.96.0.51 port 80", "no load balancer has 10.96.0.51 port 53",
+		"Service web/a port 80 has the backends 10.244.1.7 (",
+		"/ load balancer 44444444-4444-4444-4444-444444444444 has the backends 10.244.1.7, and endpoints that are not there: 99999999-9999-9999-9999-999999999999",
+		"Service web/b port 80 has the backends 10.244.1.7 (", "/ no load balancer has 10.96.0.51 port 80",
+		"no load balancer has 10.96.0.51 port 53",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -203,7 +212,8 @@ func TestImportAlone(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
 	}
-	if got := verdict(t, c, "pod/a-cbr0", "pod/b-cbr0:80"); !strings.HasPrefix(got, "unknown ") || !strings.Contains(got, "b_cbr0 of win1: listening ports unknown") {
+	if got := verdict(t, c, "pod/a-cbr0", "pod/b-cbr0:80"); !strings.HasPrefix(got, "unknown ") ||
+		!strings.Contains(got, "b_cbr0 of win1: listening ports unknown") {
 		t.Error(got)
 	}
 }
@@ -231,7 +241,8 @@ func TestImportPart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "all.json:9:1: the file ends in the middle") || !strings.Contains(string(r.Lab), "name: a #") || strings.Contains(string(r.Lab), "name: b #") {
+	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "all.json:9:1: the file ends in the middle") ||
+		!strings.Contains(string(r.Lab), "name: a #") || strings.Contains(string(r.Lab), "name: b #") {
 		t.Errorf("left out: %s\n%s", all, r.Lab)
 	}
 
@@ -257,7 +268,8 @@ func TestImportFailedStep(t *testing.T) {
 		if got := strings.Contains(string(r.Lab), "hnsDump"); got != whole {
 			t.Errorf("step %s failed, and the node's HNS is imported: %v\n%s%v", step, got, r.Lab, r.LeftOut)
 		}
-		if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); strings.HasPrefix(got, "delivered ") != whole || !whole && !strings.Contains(got, "step "+step+" of the collector failed there (HcnQuery") {
+		if got := verdict(t, c, "pod/web/b", "pod/web/a:8080"); strings.HasPrefix(got, "delivered ") != whole || !whole &&
+			!strings.Contains(got, "step "+step+" of the collector failed there (HcnQuery") {
 			t.Errorf("step %s: %s", step, got)
 		}
 	}
@@ -307,7 +319,8 @@ func TestImportNotSeen(t *testing.T) {
 	if strings.Contains(string(r.Lab), "name: what1") {
 		t.Errorf("a node without an operating system has one:\n%s", r.Lab)
 	}
-	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "node what1: nothing says which operating system it has") || !strings.Contains(all, "pod web/lost is on node what1, which is not in the lab") {
+	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "node what1: nothing says which operating system it has") ||
+		!strings.Contains(all, "pod web/lost is on node what1, which is not in the lab") {
 		t.Errorf("left out: %s", all)
 	}
 }
@@ -319,7 +332,8 @@ func FuzzImport(f *testing.F) {
 	f.Add("a.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: \"a\\nb\"}\n---\n- x\n")
 	f.Add("a.yaml", "apiVersion: v1\nkind: PodList\nitems: [{kind: Pod, apiVersion: v1, metadata: {name: 7}}]\n")
 	f.Fuzz(func(t *testing.T, name, text string) {
-		if !filepath.IsLocal(name) || strings.ContainsAny(name, "\x00\n") || len(name) > 100 || strings.Contains(text, "\n-- ") || strings.HasPrefix(text, "-- ") {
+		if !filepath.IsLocal(name) || strings.ContainsAny(name, "\x00\n") || len(name) > 100 || strings.Contains(text, "\n-- ") ||
+			strings.HasPrefix(text, "-- ") {
 			t.Skip()
 		}
 		dir := t.TempDir()
@@ -350,13 +364,18 @@ func FuzzImport(f *testing.F) {
 // verdicts that rest on it say that it is a guess.
 func TestImportPlugin(t *testing.T) {
 	with := func(annotation string) string {
-		return strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"metadata": {"name": "win1", `, `"metadata": {"name": "win1", "annotations": {`+annotation+`}, `, 1)
+		return strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"metadata": {"name": "win1", `,
+			`"metadata": {"name": "win1", "annotations": {`+annotation+`}, `, 1)
 	}
 	for _, c := range []struct{ name, files, plugin, guess, means string }{
-		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: assuming win-bridge", "win1 is as win-bridge and kube-proxy configure it"},
-		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy configure it"},
-		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "assuming one without policies", "win1 is as flannel and kube-proxy configure it"},
-		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge", "Calico is there (annotation projectcalico.org/IPv4Address of node win1), and nothing in the bundle says what it makes on Windows nodes: assuming win-bridge", "win1 is as win-bridge and kube-proxy configure it"},
+		{"nothing", with(""), "win-bridge", "nothing in the bundle says which network plugin the cluster has: assuming win-bridge",
+			"win1 is as win-bridge and kube-proxy configure it"},
+		{"host-gw", with(`"flannel.alpha.coreos.com/backend-type": "host-gw"`), "flannel", "assuming one without policies",
+			"win1 is as flannel and kube-proxy configure it"},
+		{"vxlan", with(`"flannel.alpha.coreos.com/backend-type": "vxlan"`), "flannel", "assuming one without policies",
+			"win1 is as flannel and kube-proxy configure it"},
+		{"Calico", with(`"projectcalico.org/IPv4Address": "192.168.1.11/24"`), "win-bridge",
+			"Calico is there (annotation projectcalico.org/IPv4Address of node win1), and nothing in the bundle says what it makes on Windows nodes: assuming win-bridge", "win1 is as win-bridge and kube-proxy configure it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, lab1, err := imported(t, c.files)

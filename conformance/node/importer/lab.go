@@ -178,7 +178,9 @@ func (im *importing) node(n *labNode) bool {
 		if n.os != "" {
 			said = fmt.Sprintf("%q says", n.os)
 		}
-		im.r.miss("the operating system of node "+n.name, said+" whether it has Windows or Linux: the node and its pods are not in the lab, and flows to its address are unknown", "kubectl get node "+n.name+" -o jsonpath='{.status.nodeInfo.operatingSystem}'")
+		im.r.miss("the operating system of node "+n.name, said+
+			" whether it has Windows or Linux: the node and its pods are not in the lab, and flows to its address are unknown", "kubectl get node "+
+			n.name+" -o jsonpath='{.status.nodeInfo.operatingSystem}'")
 		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+": "+said+" which operating system it has")
 		return false
 	}
@@ -192,7 +194,8 @@ func (im *importing) node(n *labNode) bool {
 	}
 	if !n.address.IsValid() {
 		im.r.miss("the address of node "+n.name, "the node is not in the lab", "kubectl get nodes -o json")
-		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+": no address of it is known; take one with: kubectl get nodes -o json, or ipconfig /all and Get-HnsNetwork on the node")
+		im.r.LeftOut = append(im.r.LeftOut, "node "+n.name+
+			": no address of it is known; take one with: kubectl get nodes -o json, or ipconfig /all and Get-HnsNetwork on the node")
 		return false
 	}
 	n.tree.set("address", n.address.String(), from)
@@ -237,10 +240,12 @@ func (im *importing) podCIDR(n *labNode) string {
 	for i := range im.pods {
 		p := &im.pods[i]
 		a, err := netip.ParseAddr(p.Status.PodIP)
-		if err != nil || !a.Is4() || p.Spec.NodeName != n.name || p.Spec.HostNetwork || !running(p) || p.unsure != "" || !found.IsValid() || found.Contains(a) {
+		if err != nil || !a.Is4() || p.Spec.NodeName != n.name || p.Spec.HostNetwork || !running(p) || p.unsure != "" || !found.IsValid() ||
+			found.Contains(a) {
 			continue
 		}
-		im.r.conclude("podCIDR of "+n.name, "none", fmt.Sprintf("pod %s/%s has %s there, outside of the node's %s (%s:%d)", p.Namespace, p.Name, a, found, p.at.File, p.at.Line))
+		im.r.conclude("podCIDR of "+n.name, "none", fmt.Sprintf("pod %s/%s has %s there, outside of the node's %s (%s:%d)", p.Namespace, p.Name,
+			a, found, p.at.File, p.at.Line))
 		return ""
 	}
 	if !found.IsValid() {
@@ -298,7 +303,9 @@ func (im *importing) windows(n *labNode) {
 			why = n.got.why
 		}
 		n.doubts = append(n.doubts, comment(why))
-		im.r.miss("HNS of node "+n.name, why+": winlab assumes that it is as its plugin and kube-proxy make it, and verdicts of flows that meet it say so", "winlab.exe collect "+n.name+".zip, on the node")
+		im.r.miss("HNS of node "+n.name, why+
+			": winlab assumes that it is as its plugin and kube-proxy make it, and verdicts of flows that meet it say so", "winlab.exe collect "+
+			n.name+".zip, on the node")
 		return
 	}
 	if im.openVSwitch(n) {
@@ -318,14 +325,17 @@ func (im *importing) windows(n *labNode) {
 		im.r.miss("routes of node "+n.name, "packets that its own stack passes on take the routes that follow from its addresses", "route print")
 	}
 	if !slices.ContainsFunc(n.got.dump.Interfaces, func(i dump.Interface) bool { return i.Shown }) {
-		im.r.miss("whether node "+n.name+" forwards between its interfaces", "flows that its own stack would have to pass on are unknown", "Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding")
+		im.r.miss("whether node "+n.name+" forwards between its interfaces", "flows that its own stack would have to pass on are unknown",
+			"Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding")
 	}
 }
 
 // build says which build of Windows a node has, or what is known of it.
 func (im *importing) build(n *labNode) {
-	what, leaves := "the build of Windows of node "+n.name, "a flow that comes to the node is followed on every build that it may have, and unknown where they differ"
-	settle := "kubectl get node " + n.name + " -o jsonpath='{.status.nodeInfo.kernelVersion}', or on the node: cmd /c ver; then --windows BUILD, or build: in the lab"
+	what, leaves := "the build of Windows of node "+n.name,
+		"a flow that comes to the node is followed on every build that it may have, and unknown where they differ"
+	settle := "kubectl get node " + n.name +
+		" -o jsonpath='{.status.nodeInfo.kernelVersion}', or on the node: cmd /c ver; then --windows BUILD, or build: in the lab"
 	var strange string
 	for _, s := range buildSources(n) {
 		text := strings.TrimSpace(s.text)
@@ -346,7 +356,8 @@ func (im *importing) build(n *labNode) {
 	}
 	if strange != "" {
 		what += fmt.Sprintf(" (%q is not known to winlab)", strange)
-		n.doubts = append(n.doubts, fmt.Sprintf("its build %s is not known to winlab; assuming that it behaves like the known builds", comment(strange)))
+		n.doubts = append(n.doubts, fmt.Sprintf("its build %s is not known to winlab; assuming that it behaves like the known builds",
+			comment(strange)))
 	}
 	if at := hcnV2(n); at != nil && strange == "" {
 		because := fmt.Sprintf("HNS shows objects of the HCN v2 API (%s:%d), which Windows Server 2019 is the first to have", at.File, at.Line)
@@ -366,7 +377,8 @@ func (im *importing) noBalancers(n *labNode) {
 	const settle = "Get-HnsPolicyList | ConvertTo-Json -Depth 20"
 	n.doubts = append(n.doubts, "no file shows a load balancer of it; whether it has any is unknown; take: "+settle)
 	if !slices.ContainsFunc(im.r.Missing, func(m Missing) bool { return m.What == "load balancers of node "+n.name }) {
-		im.r.miss("load balancers of node "+n.name, "no file shows one: either it has none, or they were not listed; verdicts of flows that come to the node say so", settle)
+		im.r.miss("load balancers of node "+n.name,
+			"no file shows one: either it has none, or they were not listed; verdicts of flows that come to the node say so", settle)
 	}
 }
 
@@ -443,7 +455,8 @@ func (im *importing) version(s tree, nodes []*labNode) {
 		s.set("proxy", p, im.r.conclude("mode of kube-proxy", "userspace", "on Windows kube-proxy "+first+" has no other"))
 	}
 	if first == "" {
-		im.r.miss("the version of Kubernetes", "it is winlab's default; HNS objects of nodes are as they are, whatever the version", "kubectl get nodes -o json")
+		im.r.miss("the version of Kubernetes", "it is winlab's default; HNS objects of nodes are as they are, whatever the version",
+			"kubectl get nodes -o json")
 	}
 }
 
@@ -477,10 +490,12 @@ func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
 	azure := plugin == string(cni.PluginAzure) && !im.azureOverlay()
 	if azure {
 		im.r.conclude("the nodes' network", "a virtual network of Azure", "azure-vnet gives pods addresses of one")
-		im.r.miss("security groups and user-defined routes of the virtual network", "the network carries everything, and routes by address", "az network nsg list, az network route-table list")
+		im.r.miss("security groups and user-defined routes of the virtual network", "the network carries everything, and routes by address",
+			"az network nsg list, az network route-table list")
 	}
 	if plugin == string(cni.PluginVPCBridge) {
-		im.r.miss("security groups and route tables of the VPC", "the network carries everything, and no node's source addresses are checked", "aws ec2 describe-security-groups, describe-route-tables")
+		im.r.miss("security groups and route tables of the VPC", "the network carries everything, and no node's source addresses are checked",
+			"aws ec2 describe-security-groups, describe-route-tables")
 	}
 	names := map[netip.Prefix]string{}
 	for i, p := range prefixes {
@@ -491,7 +506,8 @@ func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
 		g := newTree()
 		g.set("name", names[p], "")
 		g.set("subnet", p.String(), "")
-		g.set("unknown", "the bundle does not say what else is in the network "+p.String()+" of the nodes; collect on the node that has the address, or ask who runs the network", "")
+		g.set("unknown", "the bundle does not say what else is in the network "+p.String()+
+			" of the nodes; collect on the node that has the address, or ask who runs the network", "")
 		if azure {
 			g.set("azure", true, "concluded: azure-vnet gives pods addresses of a virtual network of Azure")
 		}
@@ -521,14 +537,16 @@ func (im *importing) fabric(s tree, nodes []*labNode, plugin string) {
 		leg.set("address", netip.PrefixFrom(gw, n.prefix.Bits()).String(), "")
 		r.set("name", "gw-"+strings.ReplaceAll(gw.String(), ".", "-"), "")
 		r.set("interfaces", []tree{leg}, "")
-		r.set("unknown", "the bundle does not say what "+gw.String()+", the gateway of "+n.name+", does with packets; ask who runs the network for its routes and rules, or trace there: Test-NetConnection ADDRESS -TraceRoute", "")
+		r.set("unknown", "the bundle does not say what "+gw.String()+", the gateway of "+n.name+
+			", does with packets; ask who runs the network for its routes and rules, or trace there: Test-NetConnection ADDRESS -TraceRoute", "")
 		routers = append(routers, r)
 	}
 	f := newTree()
 	f.set("segments", segments, "")
 	if len(routers) > 0 {
 		f.set("routers", routers, "")
-		im.r.miss("the network around the nodes: routes and rules of their gateways", "flows that leave the nodes' network are unknown from there on", "the routes and rules of the network, from who runs it")
+		im.r.miss("the network around the nodes: routes and rules of their gateways",
+			"flows that leave the nodes' network are unknown from there on", "the routes and rules of the network, from who runs it")
 	}
 	s.set("fabric", f, "")
 }
@@ -543,7 +561,8 @@ func (im *importing) manifest(s tree) error {
 			return err
 		}
 		if m, ok := v["metadata"].(map[string]any); ok {
-			v["metadata"] = map[string]any{"name": m["name"], "namespace": m["namespace"], "labels": m["labels"], "annotations": annotations(m["annotations"])}
+			v["metadata"] = map[string]any{"name": m["name"], "namespace": m["namespace"], "labels": m["labels"],
+				"annotations": annotations(m["annotations"])}
 		}
 		for k := range v {
 			if !slices.Contains(append(keep, "apiVersion", "kind", "metadata", "spec"), k) {
@@ -567,11 +586,14 @@ func (im *importing) manifest(s tree) error {
 			continue // every lab has it
 		}
 		if why := im.backendsUnknown(); why != "" && len(v.Spec.Selector) > 0 {
-			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: Service %s/%s: which pods are behind it is not known: %s", o.File, o.Line, v.Namespace, v.Name, why))
+			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: Service %s/%s: which pods are behind it is not known: %s", o.File, o.Line,
+				v.Namespace, v.Name, why))
 			continue
 		}
 		if p, name := im.unnamed(&v); p != nil {
-			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: Service %s/%s: its targetPort is %s, and the table of pods at %s:%d does not show which port of pod %s that is; take: kubectl get pods -A -o json", o.File, o.Line, v.Namespace, v.Name, comment(name), p.at.File, p.at.Line, p.Name))
+			im.r.LeftOut = append(im.r.LeftOut,
+				fmt.Sprintf(
+					"%s:%d: Service %s/%s: its targetPort is %s, and the table of pods at %s:%d does not show which port of pod %s that is; take: kubectl get pods -A -o json", o.File, o.Line, v.Namespace, v.Name, comment(name), p.at.File, p.at.Line, p.Name))
 			continue
 		}
 		selectors[v.Namespace+"/"+v.Name] = len(v.Spec.Selector) > 0
@@ -586,13 +608,16 @@ func (im *importing) manifest(s tree) error {
 		}
 	}
 	if why := im.backendsUnknown(); why != "" && len(im.services) > 0 {
-		im.r.miss("the pods behind Services", why+": Services that choose pods by them are not in the lab, and their load balancers are not compared with them", "kubectl get pods -A -o json")
+		im.r.miss("the pods behind Services", why+
+			": Services that choose pods by them are not in the lab, and their load balancers are not compared with them",
+			"kubectl get pods -A -o json")
 	}
 	if out.Len() > 0 {
 		im.r.Extra["cluster.yaml"] = out.Bytes()
 		s.set("manifests", []string{im.beside("cluster.yaml")}, "")
 	} else {
-		im.r.miss("Services", "a flow to a Service by its name is not possible; one to its address meets the load balancers that HNS has", "kubectl get services,endpointslices -A -o json")
+		im.r.miss("Services", "a flow to a Service by its name is not possible; one to its address meets the load balancers that HNS has",
+			"kubectl get services,endpointslices -A -o json")
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 // a bundle without its time says nothing.
 func TestMoving(t *testing.T) {
 	made := time.Date(2026, 11, 23, 22, 3, 31, 0, time.UTC)
-	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "a"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "a"}}}
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "a"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "a"}}}
 	pod := func(app string, created, ready time.Duration, status corev1.ConditionStatus) kubePod {
 		p := kubePod{}
 		p.Namespace, p.Name, p.Labels = "web", "a-0", map[string]string{"app": app}
@@ -31,8 +32,9 @@ func TestMoving(t *testing.T) {
 		made time.Time
 		want string
 	}{
-		"long ago":            {pod("a", time.Hour, 50*time.Minute, corev1.ConditionTrue), made, ""},
-		"just made":           {pod("a", 11*time.Second, 11*time.Second, corev1.ConditionFalse), made, "pod web/a-0 was made 11s before the bundle was begun"},
+		"long ago": {pod("a", time.Hour, 50*time.Minute, corev1.ConditionTrue), made, ""},
+		"just made": {pod("a", 11*time.Second, 11*time.Second, corev1.ConditionFalse), made,
+			"pod web/a-0 was made 11s before the bundle was begun"},
 		"just not ready":      {pod("a", time.Hour, 30*time.Second, corev1.ConditionFalse), made, "pod web/a-0 became not ready 30s before"},
 		"since":               {pod("a", time.Hour, -4*time.Second, corev1.ConditionTrue), made, "pod web/a-0 became ready 4s after"},
 		"ends":                {ending, made, "pod web/a-0 was to end 5s after"},

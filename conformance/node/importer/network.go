@@ -114,7 +114,8 @@ func (im *importing) plugin(nodes []*labNode) chosen {
 		why = other + " is there (" + from + "), and nothing in the bundle says what it makes on Windows nodes"
 	}
 	im.doubt(why + ": assuming " + plugin)
-	im.r.miss("the network plugin", why+": nodes without files are assumed to be as "+plugin+" makes them, and verdicts of flows that meet one say so", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
+	im.r.miss("the network plugin", why+": nodes without files are assumed to be as "+plugin+
+		" makes them, and verdicts of flows that meet one say so", `the configuration in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, "cbr0", "")
 }
 
@@ -167,8 +168,11 @@ func (im *importing) flannel() (c chosen, ok bool) {
 		return c, false
 	}
 	im.doubt("nothing in the bundle has flannel's configuration for Windows nodes: assuming one without policies")
-	im.r.miss("flannel's configuration for Windows nodes", "nodes without files have endpoints without policies: no address translation and no routes of the plugin", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
-	data, _ := json.MarshalIndent(map[string]any{"cniVersion": "0.3.0", "name": "cbr0", "type": "flannel", "delegate": map[string]any{"type": plugin}}, "", "  ")
+	im.r.miss("flannel's configuration for Windows nodes",
+		"nodes without files have endpoints without policies: no address translation and no routes of the plugin",
+		`the files in C:\etc\cni\net.d or C:\k\cni\config`)
+	data, _ := json.MarshalIndent(map[string]any{"cniVersion": "0.3.0", "name": "cbr0", "type": "flannel",
+		"delegate": map[string]any{"type": plugin}}, "", "  ")
 	return chosen{name: string(cni.PluginFlannel), conf: im.beside(im.extra("cni.conf", data)), from: from}, true
 }
 
@@ -200,14 +204,17 @@ func (im *importing) byType(n *labNode, x *hns.Network) chosen {
 	case x.Is(hns.Transparent) && n.kube != nil && oldRouting(n.kube.Status.NodeInfo.KubeletVersion):
 		// Two guides of Kubernetes 1.5 are for Windows; the other one, Open vSwitch, has its
 		// adapters in a bridge of its own, which is not in HNS.
-		im.r.miss("the configuration of the network plugin", "nodes without files have routes as the guide of Kubernetes 1.5 for RRAS makes them", "route print on each node")
-		return chosen{name: "rras", from: im.r.conclude("network plugin", "rras", because+", and Kubernetes 1.5 has guides for RRAS and Open vSwitch alone")}
+		im.r.miss("the configuration of the network plugin", "nodes without files have routes as the guide of Kubernetes 1.5 for RRAS makes them",
+			"route print on each node")
+		return chosen{name: "rras", from: im.r.conclude("network plugin", "rras", because+
+			", and Kubernetes 1.5 has guides for RRAS and Open vSwitch alone")}
 	case x.Is(hns.L2Tunnel), strings.HasPrefix(strings.ToLower(x.Name), "azure"):
 		plugin = "azure-vnet"
 	case !x.Is(hns.L2Bridge):
 		im.doubt(because + ": assuming " + plugin)
 	}
-	im.r.miss("the configuration of the network plugin", "Linux nodes, and Windows nodes without files, are assumed to be as "+plugin+" makes them", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
+	im.r.miss("the configuration of the network plugin", "Linux nodes, and Windows nodes without files, are assumed to be as "+plugin+
+		" makes them", `the files in C:\etc\cni\net.d or C:\k\cni\config`)
 	return im.made(plugin, x.Name, im.r.conclude("network plugin", plugin, because))
 }
 
@@ -219,7 +226,9 @@ func (im *importing) made(plugin, network, from string) chosen {
 	v := map[string]any{"cniVersion": "0.3.0", "name": network, "type": plugin, "ipam": map[string]any{"type": "host-local"}}
 	switch plugin {
 	case "azure-vnet":
-		v = map[string]any{"cniVersion": "0.3.0", "name": network, "plugins": []any{map[string]any{"type": plugin, "mode": "bridge", "bridge": "azure0", "ipam": map[string]any{"type": "azure-vnet-ipam"}}}}
+		v = map[string]any{"cniVersion": "0.3.0", "name": network,
+			"plugins": []any{map[string]any{"type": plugin, "mode": "bridge", "bridge": "azure0",
+				"ipam": map[string]any{"type": "azure-vnet-ipam"}}}}
 	case "nat":
 		v["ipam"] = map[string]any{"subnet": "172.20.0.0/16"}
 	}
@@ -248,7 +257,8 @@ func (im *importing) netConf(cluster netip.Prefix) (name, from string) {
 		im.r.miss("net-conf.json of flannel", "the backend of flannel is not known", settle)
 		return "", ""
 	}
-	im.r.miss("net-conf.json of flannel", "its backend is "+backend+", the rest (the range of pods, VNI, port) is assumed to have its defaults", settle)
+	im.r.miss("net-conf.json of flannel", "its backend is "+backend+
+		", the rest (the range of pods, VNI, port) is assumed to have its defaults", settle)
 	data, _ := json.MarshalIndent(map[string]any{"Network": cluster.String(), "Backend": map[string]any{"Type": backend}}, "", "  ")
 	im.r.Extra["net-conf.json"] = append(data, '\n')
 	return im.beside("net-conf.json"), from
@@ -340,7 +350,8 @@ func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) netip.Prefix {
 	if pools := im.calicoPools(); len(pools) == 1 {
 		if p, err := netip.ParsePrefix(pools[0].Spec.CIDR); err == nil {
 			t.set("clusterCIDR", p.Masked().String(), im.r.fact("IP pool of Calico", p.Masked().String(), pools[0].at.File, pools[0].at.Line))
-			im.r.miss("--cluster-cidr of kube-proxy", "whose connections to a Service Linux nodes masquerade follows from the IP pool of Calico", "kubectl get configmap -n kube-system kube-proxy -o json")
+			im.r.miss("--cluster-cidr of kube-proxy", "whose connections to a Service Linux nodes masquerade follows from the IP pool of Calico",
+				"kubectl get configmap -n kube-system kube-proxy -o json")
 			return p.Masked()
 		}
 	}
@@ -356,7 +367,9 @@ func (im *importing) clusterCIDR(t tree, pods []netip.Prefix) netip.Prefix {
 	c := around(pods, 16)
 	if c.IsValid() {
 		t.set("clusterCIDR", c.String(), im.r.conclude("clusterCIDR", c.String(), because))
-		im.r.miss("--cluster-cidr of kube-proxy", "whose connections to a Service Linux nodes masquerade follows from the range that was concluded", "kubectl get configmap -n kube-system kube-proxy -o json")
+		im.r.miss("--cluster-cidr of kube-proxy",
+			"whose connections to a Service Linux nodes masquerade follows from the range that was concluded",
+			"kubectl get configmap -n kube-system kube-proxy -o json")
 	}
 	return c
 }

@@ -223,7 +223,9 @@ func (im *importing) noState(f string) bool {
 // onlyInLog says of a node that its lists show no load balancer, and its logs objects of HNS.
 func (im *importing) onlyInLog(n *collected, inLog bool) {
 	if inLog && n.why == "" && len(n.dump.HNS.LoadBalancers) == 0 {
-		im.r.miss("load balancers of node "+n.name, "only a log shows objects of HNS beside the lists, and a log says what was: flows to Services are as if HNS had no load balancer", "Get-HnsPolicyList | ConvertTo-Json -Depth 20")
+		im.r.miss("load balancers of node "+n.name,
+			"only a log shows objects of HNS beside the lists, and a log says what was: flows to Services are as if HNS had no load balancer",
+			"Get-HnsPolicyList | ConvertTo-Json -Depth 20")
 	}
 }
 

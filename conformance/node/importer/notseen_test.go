@@ -15,7 +15,8 @@ func TestImportNoBalancers(t *testing.T) {
 	service := `-- cluster/services.json --
 {"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "web", "name": "a"}, "spec": {"clusterIP": "10.96.0.50", "selector": {"app": "a"}, "ports": [{"port": 80, "targetPort": 8080}]}}
 `
-	kube := strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"name": "a"}, "spec": {"nodeName"`, `"name": "a", "labels": {"app": "a"}}, "spec": {"nodeName"`, 1)
+	kube := strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"name": "a"}, "spec": {"nodeName"`,
+		`"name": "a", "labels": {"app": "a"}}, "spec": {"nodeName"`, 1)
 	r, c, err := imported(t, node+service+kube)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
@@ -23,7 +24,8 @@ func TestImportNoBalancers(t *testing.T) {
 	if got := verdict(t, c, "pod/web/b", "svc/web/a:80"); strings.HasPrefix(got, "dropped ") || strings.HasPrefix(got, "no-reply ") {
 		t.Errorf("it is taken for a node without load balancers: %s", got)
 	}
-	if !strings.Contains(string(r.Lab), "assumed: 'no file shows a load balancer of it") && !strings.Contains(string(r.Lab), "assumed: no file shows a load balancer of it") {
+	if !strings.Contains(string(r.Lab), "assumed: 'no file shows a load balancer of it") &&
+		!strings.Contains(string(r.Lab), "assumed: no file shows a load balancer of it") {
 		t.Errorf("%s", r.Lab)
 	}
 	lb := `-- win1/lb.json --
@@ -92,7 +94,9 @@ func TestAssumedNodesPinned(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, err := lab.Parse(filepath.Join(dir, "lab.yaml"), []byte(strings.Replace(string(r.Lab), "\nspec:\n", "\nspec:\n  params: {assumed-nodes: "+answer+"}\n", 1)))
+		f,
+			err := lab.Parse(filepath.Join(dir, "lab.yaml"), []byte(strings.Replace(string(r.Lab), "\nspec:\n",
+			"\nspec:\n  params: {assumed-nodes: "+answer+"}\n", 1)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -76,7 +76,8 @@ func jsonObjects(file string, data []byte) (all []object, found strict.Mistakes)
 			offset, message = int64(len(data)), "the file ends in the middle; what is before was read"
 		}
 		before := data[:min(int(offset), len(data))]
-		return append(found, strict.Mistake{File: file, Line: bytes.Count(before, []byte("\n")) + 1, Column: len(before) - bytes.LastIndexByte(before, '\n'), Message: message})
+		return append(found, strict.Mistake{File: file, Line: bytes.Count(before, []byte("\n")) + 1,
+			Column: len(before) - bytes.LastIndexByte(before, '\n'), Message: message})
 	}
 	for {
 		t, err := dec.Token()
@@ -177,7 +178,8 @@ const maxYAML = 16 << 20
 // yamlObjects reads documents of YAML; the lines of items of a List are that of the document.
 func yamlObjects(file string, data []byte) (all []object, found strict.Mistakes) {
 	if len(data) > maxYAML {
-		return nil, strict.Mistakes{{File: file, Message: fmt.Sprintf("it has %d bytes; the limit is %d as YAML. Take it with -o json", len(data), maxYAML)}}
+		return nil,
+			strict.Mistakes{{File: file, Message: fmt.Sprintf("it has %d bytes; the limit is %d as YAML. Take it with -o json", len(data), maxYAML)}}
 	}
 	line := 1
 	for _, doc := range strings.Split(string(data), "\n---") {

@@ -27,7 +27,8 @@ func (im *importing) antreaOff() string {
 		for i := range c.dump.HNS.Networks {
 			x := &c.dump.HNS.Networks[i]
 			if e := x.Extension(hns.OpenVSwitchExtension); e != nil && !e.IsEnabled && x.Origin != nil {
-				return fmt.Sprintf("%s:%d: the extension of Open vSwitch is not enabled on the switch of network %s of %s", x.Origin.File, x.Origin.Line, comment(x.Name), c.name)
+				return fmt.Sprintf("%s:%d: the extension of Open vSwitch is not enabled on the switch of network %s of %s", x.Origin.File,
+					x.Origin.Line, comment(x.Name), c.name)
 			}
 		}
 	}
@@ -49,12 +50,15 @@ func (im *importing) openVSwitch(n *labNode) bool {
 		at := fmt.Sprintf("%s:%d", x.Origin.File, x.Origin.Line)
 		why := "the extension of Open vSwitch is enabled on the switch of its network " + x.Name + " (" + at + ")"
 		if x.Extension(hns.OpenVSwitchExtension) == nil {
-			why = "its network " + x.Name + " (" + at + ") is on a switch of which no file shows the extensions, and Antrea enables that of Open vSwitch"
+			why = "its network " + x.Name + " (" + at +
+				") is on a switch of which no file shows the extensions, and Antrea enables that of Open vSwitch"
 		}
 		why += ", so HNS decides nothing there, and no bundle has the flows of Open vSwitch"
 		n.doubts = append(n.doubts, comment(why))
 		im.r.conclude("the data plane of "+n.name, "Open vSwitch as Antrea programs it", comment(why))
-		im.r.miss("the flows of Open vSwitch on node "+n.name, "they are assumed to be what Antrea makes, and verdicts of flows that meet the node say so", "ovs-ofctl dump-flows br-int, on the node; winlab does not read it")
+		im.r.miss("the flows of Open vSwitch on node "+n.name,
+			"they are assumed to be what Antrea makes, and verdicts of flows that meet the node say so",
+			"ovs-ofctl dump-flows br-int, on the node; winlab does not read it")
 		for j := range im.r.Nodes {
 			if im.r.Nodes[j].Name == n.name {
 				im.r.Nodes[j].Why = why

@@ -36,7 +36,8 @@ func (im *importing) given(f string, nodes []*labNode) (c chosen, ok bool) {
 	data := bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
 	p := cni.TypeOf(pluginOf(data))
 	if p == "" {
-		im.r.conclude("network plugin", pluginOf(data), "winlab has no model of "+pluginOf(data)+": collected nodes are what their HNS has, other nodes what a plugin with such a network makes")
+		im.r.conclude("network plugin", pluginOf(data), "winlab has no model of "+pluginOf(data)+
+			": collected nodes are what their HNS has, other nodes what a plugin with such a network makes")
 		return c, false
 	}
 	c = chosen{name: string(p), from: im.b.Shown(f) + ":1"}
@@ -80,7 +81,8 @@ func (im *importing) configured(f string, data []byte, nodes []*labNode) {
 // taken reports whether a configuration is one that the plugin takes and winlab has a model of.
 func (im *importing) taken(p cni.Name, from string, data []byte, c chosen) bool {
 	if len(data) > maxConf {
-		im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: not read; it has %d bytes, and a CNI configuration has up to %d", comment(from), len(data), maxConf))
+		im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: not read; it has %d bytes, and a CNI configuration has up to %d", comment(from),
+			len(data), maxConf))
 		return false
 	}
 	conf, err := cni.ParseConf(from, data)
@@ -110,7 +112,8 @@ func (im *importing) forAll(f string, data []byte, nodes []*labNode) string {
 			continue
 		}
 		if own := replaceAddress(data, n.address, cni.ManagementIPToken); !bytes.Equal(own, data) {
-			im.r.conclude("the CNI configuration of nodes without files", comment(im.b.Shown(f)), "that of "+n.name+" has the node's own address, which is replaced by theirs")
+			im.r.conclude("the CNI configuration of nodes without files", comment(im.b.Shown(f)), "that of "+n.name+
+				" has the node's own address, which is replaced by theirs")
 			return im.beside(im.extra("cni.conf", own))
 		}
 	}
@@ -165,7 +168,8 @@ func (im *importing) fits(plugin, from string, nodes []*labNode, types ...hns.Ne
 		}
 		all := slices.DeleteFunc(slices.Clone(n.got.dump.HNS.Networks), func(x hns.Network) bool { return x.Is(hns.NAT, hns.ICS) })
 		if len(all) > 0 && !slices.ContainsFunc(all, func(x hns.Network) bool { return x.Is(types...) }) {
-			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: it is of %s, and HNS of %s has no network of type %s", comment(from), plugin, n.name, types[0]))
+			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: it is of %s, and HNS of %s has no network of type %s", comment(from), plugin,
+				n.name, types[0]))
 			return false
 		}
 	}
@@ -221,9 +225,11 @@ func (im *importing) withAgent(c *chosen) bool {
 		text, c.netFrom = []byte(windows.Data[name]), im.r.fact(name+" of Windows nodes", "as it is", at.File, at.Line)
 	case linux != nil && linux.Data[name] != "":
 		text, c.netFrom = []byte(linux.Data[name]), im.r.fact(name+" of Linux nodes", "as it is", linuxAt.File, linuxAt.Line)
-		im.open(name+" of Windows nodes", "that of Linux nodes stands for it: whether Windows nodes have the same mode, and proxyAll, is not shown", settle)
+		im.open(name+" of Windows nodes",
+			"that of Linux nodes stands for it: whether Windows nodes have the same mode, and proxyAll, is not shown", settle)
 	default:
-		im.open(name, "nothing shows the mode, the tunnel and proxyAll of Antrea: assuming encap with Geneve, and that AntreaProxy does not serve connections of the host itself", settle)
+		im.open(name,
+			"nothing shows the mode, the tunnel and proxyAll of Antrea: assuming encap with Geneve, and that AntreaProxy does not serve connections of the host itself", settle)
 		return true
 	}
 	a, err := cni.ParseAntreaAgent(name, text)
@@ -240,12 +246,15 @@ func (im *importing) withAgent(c *chosen) bool {
 			return false
 		}
 		if a.Encap != b.Encap || a.Tunnel != b.Tunnel || a.TunnelPort != b.TunnelPort || a.NoSNAT != b.NoSNAT {
-			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: Linux nodes have the mode %s with %s (port %d, noSNAT %v), Windows nodes %s with %s (port %d, noSNAT %v): winlab models one for all", linuxAt.File, linuxAt.Line,
-				b.Encap, b.Tunnel, b.TunnelPort, b.NoSNAT, a.Encap, a.Tunnel, a.TunnelPort, a.NoSNAT))
+			im.r.LeftOut = append(im.r.LeftOut,
+				fmt.Sprintf(
+					"%s:%d: Linux nodes have the mode %s with %s (port %d, noSNAT %v), Windows nodes %s with %s (port %d, noSNAT %v): winlab models one for all", linuxAt.File, linuxAt.Line,
+					b.Encap, b.Tunnel, b.TunnelPort, b.NoSNAT, a.Encap, a.Tunnel, a.TunnelPort, a.NoSNAT))
 			return false
 		}
 		if b.ProxyAll && len(text) > 0 {
-			im.open("proxyAll of Linux nodes", "AntreaProxy serves connections of Linux nodes themselves there, and the model has kube-proxy for these", settle)
+			im.open("proxyAll of Linux nodes",
+				"AntreaProxy serves connections of Linux nodes themselves there, and the model has kube-proxy for these", settle)
 		}
 	}
 	im.agent = a
@@ -290,7 +299,8 @@ func (im *importing) vpcGateways(nodes []*labNode) {
 	for _, n := range nodes {
 		if !n.gateway.IsValid() && n.prefix.IsValid() {
 			n.gateway = n.prefix.Masked().Addr().Next()
-			im.r.conclude("default gateway of "+n.name, n.gateway.String(), "the first address of a subnet of a VPC is its router (Amazon VPC User Guide, Subnet CIDR blocks)")
+			im.r.conclude("default gateway of "+n.name, n.gateway.String(),
+				"the first address of a subnet of a VPC is its router (Amazon VPC User Guide, Subnet CIDR blocks)")
 		}
 	}
 }
@@ -319,7 +329,8 @@ func (im *importing) vpcBridge(nodes []*labNode) (c chosen, ok bool) {
 			others = append(others, n.name)
 		}
 	}
-	v := map[string]any{"cniVersion": "0.4.0", "name": "vpc", "type": "vpc-bridge", "capabilities": map[string]any{"portMappings": true}, "eniName": "Ethernet",
+	v := map[string]any{"cniVersion": "0.4.0", "name": "vpc", "type": "vpc-bridge", "capabilities": map[string]any{"portMappings": true},
+		"eniName":        "Ethernet",
 		"eniIPAddresses": []string{fmt.Sprintf("%s/%d", cni.ManagementIPToken, max(bits, 1))}}
 	if gateway.IsValid() {
 		v["gatewayIPAddress"] = gateway.String()
@@ -330,15 +341,20 @@ func (im *importing) vpcBridge(nodes []*labNode) (c chosen, ok bool) {
 		im.r.conclude("serviceCIDR of vpc-bridge", service.String(), "the ClusterIPs are in it")
 	}
 	if dns != "" {
-		v["dns"] = map[string]any{"nameservers": []string{dns}, "search": []string{"{%namespace%}.svc.cluster.local", "svc.cluster.local", "cluster.local"}}
+		v["dns"] = map[string]any{"nameservers": []string{dns}, "search": []string{"{%namespace%}.svc.cluster.local", "svc.cluster.local",
+			"cluster.local"}}
 	}
 	const conf = `C:\ProgramData\Amazon\EKS\cni\config\vpc-bridge.conf`
-	im.open("vpcCIDRs of vpc-bridge", "nothing shows which ranges the VPC has: connections of pods to other subnets of it leave with the node's address, as without them", conf+" of a node, or: aws ec2 describe-vpcs")
+	im.open("vpcCIDRs of vpc-bridge",
+		"nothing shows which ranges the VPC has: connections of pods to other subnets of it leave with the node's address, as without them", conf+
+			" of a node, or: aws ec2 describe-vpcs")
 	if !service.IsValid() {
-		im.open("serviceCIDR of vpc-bridge", "nothing shows the range of Services, so pods have no exception and no route for it", conf+" of a node, or: aws eks describe-cluster")
+		im.open("serviceCIDR of vpc-bridge", "nothing shows the range of Services, so pods have no exception and no route for it", conf+
+			" of a node, or: aws eks describe-cluster")
 	}
 	if len(others) > 0 {
-		im.open("the gateways of "+strings.Join(others, ", "), "they are in another subnet than the first Windows node, and a lab has one gateway for all", conf+" of each")
+		im.open("the gateways of "+strings.Join(others, ", "),
+			"they are in another subnet than the first Windows node, and a lab has one gateway for all", conf+" of each")
 	}
 	data, _ := json.MarshalIndent(v, "", "  ")
 	c = chosen{name: string(cni.PluginVPCBridge), from: from}

@@ -46,10 +46,12 @@ var inObjects = map[cni.Name]func(items []map[string]any) []map[string]any{
 		items = annotated(items, "Pod", func(o map[string]any) map[string]any {
 			return map[string]any{"vpc.amazonaws.com/PrivateIPv4Address": o["status"].(map[string]any)["podIP"].(string) + "/24"}
 		})
-		return append(items, configMap("kube-system", "amazon-vpc-cni", map[string]any{"enable-windows-ipam": "true", "enable-windows-prefix-delegation": "false"}))
+		return append(items, configMap("kube-system", "amazon-vpc-cni",
+			map[string]any{"enable-windows-ipam": "true", "enable-windows-prefix-delegation": "false"}))
 	},
 	cni.PluginCalico: func(items []map[string]any) []map[string]any {
-		return append(items, configMap("calico-system", "calico-windows-config", map[string]any{"CALICO_NETWORKING_BACKEND": "vxlan", "K8S_SERVICE_CIDR": "10.96.0.0/12", "DNS_NAME_SERVERS": "10.96.0.10"}))
+		return append(items, configMap("calico-system", "calico-windows-config",
+			map[string]any{"CALICO_NETWORKING_BACKEND": "vxlan", "K8S_SERVICE_CIDR": "10.96.0.0/12", "DNS_NAME_SERVERS": "10.96.0.10"}))
 	},
 	cni.PluginAntrea: func(items []map[string]any) []map[string]any { return items }, // antrea-windows-config
 }
@@ -64,7 +66,8 @@ var notInObjects = map[cni.Name]string{
 }
 
 func configMap(namespace, name string, data map[string]any) map[string]any {
-	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": name}, "data": data}
+	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": name},
+		"data": data}
 }
 
 func annotated(items []map[string]any, kind string, of func(map[string]any) map[string]any) []map[string]any {
@@ -230,7 +233,8 @@ func TestEveryPluginIsImported(t *testing.T) {
 				if c.Plan.Network.Plugin != name {
 					t.Fatalf("it is imported as %s:\n%s\n%s", c.Plan.Network.Plugin, r.Lab, strings.Join(r.LeftOut, "\n"))
 				}
-				for _, q := range []lab.Request{{From: "pod/client", To: "pod/peer:80"}, {From: "pod/client", To: "pod/linux-client:80"}, {From: "pod/linux-client", To: "pod/client:80"}} {
+				for _, q := range []lab.Request{{From: "pod/client", To: "pod/peer:80"}, {From: "pod/client", To: "pod/linux-client:80"},
+					{From: "pod/linux-client", To: "pod/client:80"}} {
 					tr, err := c.Trace(t.Context(), q)
 					if err != nil {
 						t.Fatal(err)

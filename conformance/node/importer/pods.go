@@ -26,13 +26,17 @@ func (im *importing) labPods(s tree, nodes []*labNode) {
 		case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed, p.Spec.HostNetwork:
 			continue
 		case p.unsure != "":
-			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: pod %s/%s: a pod with the status %s may have its address or not; it is not in the lab, and not compared with HNS (kubectl get pod -n %s %s -o json says its phase)", p.at.File, p.at.Line, p.Namespace, p.Name, comment(p.unsure), p.Namespace, p.Name))
+			im.r.LeftOut = append(im.r.LeftOut,
+				fmt.Sprintf(
+					"%s:%d: pod %s/%s: a pod with the status %s may have its address or not; it is not in the lab, and not compared with HNS (kubectl get pod -n %s %s -o json says its phase)", p.at.File, p.at.Line, p.Namespace, p.Name, comment(p.unsure), p.Namespace, p.Name))
 			continue
 		case err != nil || p.Spec.NodeName == "":
-			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: pod %s/%s has no address (%s)", p.at.File, p.at.Line, p.Namespace, p.Name, p.Status.Phase))
+			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: pod %s/%s has no address (%s)", p.at.File, p.at.Line, p.Namespace, p.Name,
+				p.Status.Phase))
 			continue
 		case there[p.Spec.NodeName] == nil:
-			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: pod %s/%s is on node %s, which is not in the lab", p.at.File, p.at.Line, p.Namespace, p.Name, p.Spec.NodeName))
+			im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s:%d: pod %s/%s is on node %s, which is not in the lab", p.at.File, p.at.Line,
+				p.Namespace, p.Name, p.Spec.NodeName))
 			continue
 		}
 		if n := there[p.Spec.NodeName]; n.got != nil && n.got.why == "" && !n.got.has(a) {
@@ -42,7 +46,8 @@ func (im *importing) labPods(s tree, nodes []*labNode) {
 		list = append(list, im.pod(p, a))
 	}
 	if len(im.pods) == 0 {
-		im.r.miss("pods", "endpoints of HNS stand for pods, with the names that HNS has; on which ports their programs listen is unknown", "kubectl get pods -A -o json")
+		im.r.miss("pods", "endpoints of HNS stand for pods, with the names that HNS has; on which ports their programs listen is unknown",
+			"kubectl get pods -A -o json")
 		for _, n := range nodes {
 			list = append(list, im.endpoints(n, named)...)
 		}
@@ -98,7 +103,8 @@ func (im *importing) pod(p *kubePod, a netip.Addr) tree {
 	case len(listen) == 0:
 		declares = "declares no port"
 	}
-	t.set("portsUnknown", fmt.Sprintf("pod %s/%s %s; other listening ports are unknown; find out with: kubectl exec -n %s %s -- netstat -an", p.Namespace, p.Name, declares, p.Namespace, p.Name), "")
+	t.set("portsUnknown", fmt.Sprintf("pod %s/%s %s; other listening ports are unknown; find out with: kubectl exec -n %s %s -- netstat -an",
+		p.Namespace, p.Name, declares, p.Namespace, p.Name), "")
 	if !ready(&p.Pod) {
 		t.set("ready", false, "")
 	}
@@ -141,7 +147,8 @@ func (im *importing) endpoints(n *labNode, named map[netip.Addr]bool) []tree {
 		t.set("name", name, from)
 		t.set("node", n.name, "")
 		t.set("address", a.String(), "")
-		t.set("portsUnknown", fmt.Sprintf("endpoint %s of %s: listening ports unknown; find out with: kubectl get pods -A -o json", comment(e.Name), n.name), "")
+		t.set("portsUnknown", fmt.Sprintf("endpoint %s of %s: listening ports unknown; find out with: kubectl get pods -A -o json",
+			comment(e.Name), n.name), "")
 		list = append(list, t)
 	}
 	return list

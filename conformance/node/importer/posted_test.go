@@ -76,7 +76,8 @@ spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80}]}
 		t.Fatalf("%v\n%s", err, r.Lab)
 	}
 	got := string(r.Lab)
-	for _, want := range []string{"name: win1 # ", "nodes.txt:4", "os: linux", "build: 10.0.20348.2762", "name: a # ", "pods.txt:2", "is known from a table, which shows no ports", "tcp/6443"} {
+	for _, want := range []string{"name: win1 # ", "nodes.txt:4", "os: linux", "build: 10.0.20348.2762", "name: a # ", "pods.txt:2",
+		"is known from a table, which shows no ports", "tcp/6443"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -86,7 +87,8 @@ spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80}]}
 			t.Errorf("%q in\n%s", gone, got)
 		}
 	}
-	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all, "Service web/a: which pods are behind it is not known: the table of pods at") {
+	if all := strings.Join(r.LeftOut, "\n"); !strings.Contains(all,
+		"Service web/a: which pods are behind it is not known: the table of pods at") {
 		t.Errorf("left out: %s", all)
 	}
 	for _, d := range r.Drift {
@@ -96,7 +98,8 @@ spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80}]}
 		t.Error(got)
 	}
 	// With their labels the pods behind a Service are known, and an object counts more than a table.
-	labelled := strings.NewReplacer("READINESS GATES", "READINESS GATES   LABELS", "<none>           <none>\nweb", "<none>           <none>            app=a\nweb").Replace(wide)
+	labelled := strings.NewReplacer("READINESS GATES", "READINESS GATES   LABELS", "<none>           <none>\nweb",
+		"<none>           <none>            app=a\nweb").Replace(wide)
 	r, _, err = imported(t, node+labelled+service+strings.Replace(objects, "20348.2582", "20348.2700", 1))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
@@ -111,14 +114,16 @@ spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80}]}
 func TestEndingPod(t *testing.T) {
 	for ending, want := range map[string]string{"": "", `, "deletionTimestamp": "2026-11-23T22:03:31Z"`: "pod web/lost ends ("} {
 		pods := strings.Replace(objects, `{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "b"}`,
-			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "lost"`+ending+`}, "spec": {"nodeName": "win1", "containers": [{"name": "c"}]},
+			`{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "lost"`+ending+
+				`}, "spec": {"nodeName": "win1", "containers": [{"name": "c"}]},
   "status": {"phase": "Running", "podIP": "10.244.1.99"}},
  {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "web", "name": "b"}`, 1)
 		r, _, err := imported(t, node+pods)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, r.Lab)
 		}
-		if len(r.Drift) != 1 || r.Drift[0].ID != importer.NoEndpoint || (r.Drift[0].Moving == "") != (want == "") || !strings.HasPrefix(r.Drift[0].Moving, want) {
+		if len(r.Drift) != 1 || r.Drift[0].ID != importer.NoEndpoint || (r.Drift[0].Moving == "") != (want == "") ||
+			!strings.HasPrefix(r.Drift[0].Moving, want) {
 			t.Errorf("%q: %+v", ending, r.Drift)
 		}
 	}
@@ -133,7 +138,8 @@ kind: Service
 metadata: {namespace: web, name: a}
 spec: {clusterIP: 10.96.0.50, selector: {app: a}, ports: [{port: 80, targetPort: http}]}
 `
-	named := strings.NewReplacer(`"name": "a"}`, `"name": "a", "labels": {"app": "a"}}`, `{"containerPort": 8080}`, `{"name": "http", "containerPort": 8080}`).Replace(objects)
+	named := strings.NewReplacer(`"name": "a"}`, `"name": "a", "labels": {"app": "a"}}`, `{"containerPort": 8080}`,
+		`{"name": "http", "containerPort": 8080}`).Replace(objects)
 	r, c, err := imported(t, node+named+service)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
@@ -161,10 +167,14 @@ web         a      1/1     Running   0          9d    10.244.1.7   win1   <none>
 // file lacks.
 func TestImportThere(t *testing.T) {
 	for name, c := range map[string]struct{ files, want string }{
-		"names":    {"-- hnsdiag.txt --\nNetworks:\nName             ID\nnat              FD741616-F4D9-40F2-8090-D280C3B15D69\n", "shown without their fields; collect it again with: hnsdiag list all -d"},
-		"conf":     {"-- 10-flannel.conflist --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"plugins\": [{\"type\": \"flannel\", \"delegate\": {\"type\": \"win-bridge\"}}]}\n", "10-flannel.conflist is the configuration of flannel, which delegates to win-bridge; what it made is not there"},
-		"objects":  {"-- pods.txt --\nNAMESPACE   NAME   READY   STATUS\nweb         a      1/1     Running\n-- s.yaml --\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "s.yaml has objects of Kubernetes, and no node among them; nothing that a lab has was found in "},
-		"endpoint": {"-- e.json --\n" + strings.ReplaceAll(node[strings.Index(node, "[{\"ID\":\"2222"):strings.Index(node, "-- win1/routes")], "10.244.1.2", "10.244.1.1"), "e.json has endpoints of HNS and not their networks; add the output of: Get-HnsNetwork"},
+		"names": {"-- hnsdiag.txt --\nNetworks:\nName             ID\nnat              FD741616-F4D9-40F2-8090-D280C3B15D69\n",
+			"shown without their fields; collect it again with: hnsdiag list all -d"},
+		"conf": {
+			"-- 10-flannel.conflist --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"plugins\": [{\"type\": \"flannel\", \"delegate\": {\"type\": \"win-bridge\"}}]}\n", "10-flannel.conflist is the configuration of flannel, which delegates to win-bridge; what it made is not there"},
+		"objects": {
+			"-- pods.txt --\nNAMESPACE   NAME   READY   STATUS\nweb         a      1/1     Running\n-- s.yaml --\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n", "s.yaml has objects of Kubernetes, and no node among them; nothing that a lab has was found in "},
+		"endpoint": {"-- e.json --\n" + strings.ReplaceAll(node[strings.Index(node, "[{\"ID\":\"2222"):strings.Index(node, "-- win1/routes")],
+			"10.244.1.2", "10.244.1.1"), "e.json has endpoints of HNS and not their networks; add the output of: Get-HnsNetwork"},
 	} {
 		_, _, err := imported(t, c.files)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -177,7 +187,9 @@ func TestImportThere(t *testing.T) {
 // cluster has; flannel of which nothing says the backend makes a lab that can be built.
 func TestImportConfAlone(t *testing.T) {
 	kube := strings.Replace(objects, "20348.2582", "20348.2762", 1)
-	r, c, err := imported(t, "-- notes/cni.conf --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"type\": \"flannel\", \"delegate\": {\"type\": \"win-bridge\"}}\n"+kube)
+	r, c,
+		err := imported(t,
+		"-- notes/cni.conf --\n{\"cniVersion\": \"0.3.0\", \"name\": \"cbr0\", \"type\": \"flannel\", \"delegate\": {\"type\": \"win-bridge\"}}\n"+kube)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
 	}
@@ -206,7 +218,8 @@ func TestImportConfAlone(t *testing.T) {
 
 // TestImportPackedFolder: the nodes of a folder that was packed with its name are found as in the folder.
 func TestImportPackedFolder(t *testing.T) {
-	second := strings.NewReplacer("-- win1/", "-- win2/", "192.168.1.11", "192.168.1.12", "10.244.1.", "10.244.2.", "1111-1111-1111", "1111-1111-2222", "2222-2222-2222", "2222-2222-9999", "3333-3333-3333", "3333-3333-9999").Replace(node)
+	second := strings.NewReplacer("-- win1/", "-- win2/", "192.168.1.11", "192.168.1.12", "10.244.1.", "10.244.2.", "1111-1111-1111",
+		"1111-1111-2222", "2222-2222-2222", "2222-2222-9999", "3333-3333-3333", "3333-3333-9999").Replace(node)
 	packed := strings.ReplaceAll(node+second+objects, "-- ", "-- prod/")
 	both := strings.Replace(packed, `"items": [`, `"items": [
  {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win2"}, "spec": {"podCIDR": "10.244.2.0/24"}, "status": {"addresses": [{"type": "InternalIP", "address": "192.168.1.12"}], "nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.20348.2762"}}},`, 1)

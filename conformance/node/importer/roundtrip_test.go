@@ -69,7 +69,8 @@ var built bool
 // of VFP; what leaves it for machines that no bundle knows is unknown for that reason.
 func TestRoundTrip(t *testing.T) {
 	winetest.Need(t)
-	for _, design := range []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "l2bridge-win-bridge-udr", "overlay-win-overlay", "l2bridge-azure-cni", "l2tunnel-azure-cni", "nat-winnat", "l2bridge-sdnbridge", "rras-l3",
+	for _, design := range []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "l2bridge-win-bridge-udr", "overlay-win-overlay",
+		"l2bridge-azure-cni", "l2tunnel-azure-cni", "nat-winnat", "l2bridge-sdnbridge", "rras-l3",
 		"../plugins/l2bridge-vpc-bridge", "../plugins/l2bridge-calico-bgp", "../plugins/overlay-calico-vxlan", "../plugins/transparent-antrea"} {
 		t.Run(filepath.Base(design), func(t *testing.T) { roundTrip(t, design) })
 	}
@@ -262,7 +263,8 @@ func collectOn(t *testing.T, n *live.Net, node, conf, to string) {
 	defer func() { _ = null.Close() }()
 	args := []string{exe, "collect", "--node", node, "Z:" + strings.ReplaceAll(to, "/", `\`)}
 	for try := 1; ; try++ {
-		p, err := n.Start(t.Context(), "node/"+node, netns.Command{Args: args, Env: n.HostVariables("node/" + node)}, [3]*os.File{null, said, said})
+		p, err := n.Start(t.Context(), "node/"+node, netns.Command{Args: args, Env: n.HostVariables("node/" + node)},
+			[3]*os.File{null, said, said})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +275,8 @@ func collectOn(t *testing.T, n *live.Net, node, conf, to string) {
 		if strings.Contains(string(text), "HNSCall GET /networks/: 0x800706d9") {
 			allowed = 3
 		}
-		if err == nil && e.Code <= 1 && strings.Count(string(text), "failed: ") <= allowed && (e.Code == 0 || strings.Contains(string(text), "GetIpNetTable2")) {
+		if err == nil && e.Code <= 1 && strings.Count(string(text), "failed: ") <= allowed &&
+			(e.Code == 0 || strings.Contains(string(text), "GetIpNetTable2")) {
 			return
 		}
 		// On a busy machine Wine now and then cannot start a program for another one
@@ -327,7 +330,8 @@ func objectsOf(t *testing.T, c *lab.Cluster, f *lab.File, dir string) {
 	}
 	for _, m := range c.Machines(cluster.NodeKind) {
 		k := m.Node.Plan.Kube
-		o := corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: k.Name, Labels: map[string]string{}}}
+		o := corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: k.Name, Labels: map[string]string{}}}
 		o.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: k.Address.String()}}
 		o.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: "linux", KubeletVersion: "v" + k.Version.String() + ".1"}
 		if m.Node.Plan.Windows() {
@@ -370,11 +374,13 @@ func objectsOf(t *testing.T, c *lab.Cluster, f *lab.File, dir string) {
 	}
 	for _, s := range c.Plan.Services {
 		k := c.Service(s.Namespace, s.Name)
-		o := corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
+		o := corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
 		o.Spec.Selector, o.Spec.Type, o.Spec.ClusterIP = s.Selector, corev1.ServiceType(k.Type), k.ClusterIPs[0].String()
 		o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
 		for _, p := range k.Ports {
-			o.Spec.Ports = append(o.Spec.Ports, corev1.ServicePort{Name: p.Name, Port: int32(p.Port), NodePort: int32(p.NodePort), TargetPort: intstr.FromInt32(int32(p.Target))})
+			o.Spec.Ports = append(o.Spec.Ports, corev1.ServicePort{Name: p.Name, Port: int32(p.Port), NodePort: int32(p.NodePort),
+				TargetPort: intstr.FromInt32(int32(p.Target))})
 		}
 		for _, a := range k.IngressIPs {
 			o.Status.LoadBalancer.Ingress = append(o.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: a.String()})
@@ -390,12 +396,18 @@ func objectsOf(t *testing.T, c *lab.Cluster, f *lab.File, dir string) {
 			t.Fatal(err)
 		}
 		if f.Lab.Spec.Network.Plugin == "antrea" {
-			add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "antrea-windows-config"}, Data: map[string]string{"antrea-agent.conf": string(data)}})
+			add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "antrea-windows-config"},
+				Data:       map[string]string{"antrea-agent.conf": string(data)}})
 		} else {
-			add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel", Name: "kube-flannel-cfg"}, Data: map[string]string{"net-conf.json": string(data)}})
+			add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-flannel", Name: "kube-flannel-cfg"},
+				Data:       map[string]string{"net-conf.json": string(data)}})
 		}
 	}
-	add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"}, Data: map[string]string{"config.conf": "kind: KubeProxyConfiguration\nclusterCIDR: " + f.Lab.Spec.Network.ClusterCIDR + "\n"}})
+	add(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kube-proxy"},
+		Data:       map[string]string{"config.conf": "kind: KubeProxyConfiguration\nclusterCIDR: " + f.Lab.Spec.Network.ClusterCIDR + "\n"}})
 	data, err := json.MarshalIndent(list, "", "    ")
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "cluster.json"), data, 0o600)
@@ -465,7 +477,8 @@ func compare(t testing.TB, orig, again *lab.Cluster) (same, bad int) {
 			open++
 		default:
 			if bad++; bad <= 4 {
-				t.Errorf("%s > %s %s: %s (-want +got)\n%s", q.From, q.To, q.Protocol, got.Summary, cmp.Diff(strings.Split(a, "\n"), strings.Split(b, "\n")))
+				t.Errorf("%s > %s %s: %s (-want +got)\n%s", q.From, q.To, q.Protocol, got.Summary,
+					cmp.Diff(strings.Split(a, "\n"), strings.Split(b, "\n")))
 			}
 		}
 	}
@@ -512,5 +525,6 @@ func leaves(tr *trace.Trace) bool {
 
 // beyond reports whether a flow is unknown since no bundle says what it meets.
 func beyond(tr *trace.Trace) bool {
-	return tr.Verdict != trace.Delivered && (strings.Contains(tr.Summary, "he bundle does not say what") || slices.ContainsFunc(tr.Paths, func(p trace.Path) bool { return strings.Contains(p.Summary, "he bundle does not say what") }))
+	return tr.Verdict != trace.Delivered && (strings.Contains(tr.Summary, "he bundle does not say what") ||
+		slices.ContainsFunc(tr.Paths, func(p trace.Path) bool { return strings.Contains(p.Summary, "he bundle does not say what") }))
 }

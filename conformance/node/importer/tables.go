@@ -56,7 +56,8 @@ func (im *importing) nodeRow(row *yaml.Node, at object) bool {
 	}
 	n := kubeNode{at: at}
 	n.Name = name
-	n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: dump.Str(row, "VERSION"), OSImage: dump.Str(row, "OS-IMAGE"), KernelVersion: dump.Str(row, "KERNEL-VERSION")}
+	n.Status.NodeInfo = corev1.NodeSystemInfo{KubeletVersion: dump.Str(row, "VERSION"), OSImage: dump.Str(row, "OS-IMAGE"),
+		KernelVersion: dump.Str(row, "KERNEL-VERSION")}
 	if a := dump.Str(row, "INTERNAL-IP"); a != "<none>" {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: a}}
 	}
@@ -132,7 +133,8 @@ func phase(status string) (p corev1.PodPhase, unsure string) {
 	case "Pending", "SchedulingGated":
 		return corev1.PodPending, ""
 	case "Running", "NotReady", "Terminating", "ContainerCreating", "PodInitializing",
-		"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
+		"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
+		"RegistryUnavailable",
 		"CreateContainerConfigError", "CreateContainerError", "PreStartHookError", "PostStartHookError", "RunContainerError":
 		return corev1.PodRunning, ""
 	}

@@ -20,7 +20,8 @@ func (im *importing) describeUnusable() string {
 		case im.cluster[f]:
 			all = append(all, shown+" has objects of Kubernetes, and no node among them")
 		case im.cniConf(f):
-			all = append(all, shown+" is the configuration of "+comment(describeConf(data))+"; what it made is not there: Get-HnsNetwork and Get-HnsEndpoint | ConvertTo-Json -Depth 20, and kubectl get nodes -o json")
+			all = append(all, shown+" is the configuration of "+comment(describeConf(data))+
+				"; what it made is not there: Get-HnsNetwork and Get-HnsEndpoint | ConvertTo-Json -Depth 20, and kubectl get nodes -o json")
 		case d == nil:
 		case d.HNS != nil && len(d.HNS.Endpoints) > 0 && len(d.HNS.Networks) == 0:
 			all = append(all, shown+" has endpoints of HNS and not their networks; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20")

@@ -39,7 +39,8 @@ func (im *importing) ways(nodes []*labNode, plugin string) {
 				}
 			}
 			if len(all) > 0 {
-				n.tree.set("routes", all, im.r.conclude("routes of "+n.name, "by the addresses of the other nodes", by+", and replies need the way back"))
+				n.tree.set("routes", all, im.r.conclude("routes of "+n.name, "by the addresses of the other nodes", by+
+					", and replies need the way back"))
 				continue
 			}
 		}
@@ -51,7 +52,9 @@ func (im *importing) ways(nodes []*labNode, plugin string) {
 		open, commands[command] = append(open, n.name), true
 	}
 	if len(open) > 0 {
-		im.r.miss("the routes to the pods of other nodes, of "+strings.Join(open, ", "), plugin+" makes none, and no node that was seen routes to their pods by their addresses: packets that they pass on to others are unknown", strings.Join(slices.Sorted(maps.Keys(commands)), ", ")+", on the nodes")
+		im.r.miss("the routes to the pods of other nodes, of "+strings.Join(open, ", "), plugin+
+			" makes none, and no node that was seen routes to their pods by their addresses: packets that they pass on to others are unknown",
+			strings.Join(slices.Sorted(maps.Keys(commands)), ", ")+", on the nodes")
 	}
 }
 
@@ -99,7 +102,10 @@ func (im *importing) tunnels(nodes []*labNode) {
 					continue
 				}
 				n := nodes[j]
-				n.endOfTunnel(s.DistributedRouterMacAddress, func() string { return at("MAC address of the tunnel of "+n.name, s.DistributedRouterMacAddress) })
+				n.endOfTunnel(s.DistributedRouterMacAddress, func() string {
+					return at("MAC address of the tunnel of "+n.name,
+						s.DistributedRouterMacAddress)
+				})
 			}
 			if p := x.TunnelPort(); p != 4789 && im.tunnelPort == 0 {
 				im.tunnelPort = p

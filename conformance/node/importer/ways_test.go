@@ -21,7 +21,8 @@ const more = `"items": [
 // for want of a route.
 func TestImportWays(t *testing.T) {
 	kube := strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"items": [`, more, 1)
-	routes := node + "2       10.244.3.0/24                                  192.168.1.13                                     256 25       ActiveStore\n"
+	routes := node +
+		"2       10.244.3.0/24                                  192.168.1.13                                     256 25       ActiveStore\n"
 	_, c, err := imported(t, routes+kube)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +40,8 @@ func TestImportWays(t *testing.T) {
 			continue
 		}
 		got := string(tr.Verdict) + " " + string(tr.Reason) + " " + string(tr.Paths[0].Verdict)
-		if !strings.HasPrefix(got, f.want) || f.want == "unknown " && !strings.Contains(tr.Paths[0].Summary+tr.Summary, "he bundle does not say what routes lin2 has to the pods of other nodes") {
+		if !strings.HasPrefix(got, f.want) || f.want == "unknown " &&
+			!strings.Contains(tr.Paths[0].Summary+tr.Summary, "he bundle does not say what routes lin2 has to the pods of other nodes") {
 			t.Errorf("%s > %s: %s, want %s: %s %s", f.from, f.to, got, f.want, tr.Summary, tr.Paths[0].Summary)
 		}
 	}
@@ -47,7 +49,8 @@ func TestImportWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(r.Lab), "routes: # concluded: win1 has the route to its pods 10.244.3.0/24 by its address (") && !strings.Contains(string(r.Lab), "# concluded: win1 has the route to its pods 10.244.3.0/24 by its address (") {
+	if !strings.Contains(string(r.Lab), "routes: # concluded: win1 has the route to its pods 10.244.3.0/24 by its address (") &&
+		!strings.Contains(string(r.Lab), "# concluded: win1 has the route to its pods 10.244.3.0/24 by its address (") {
 		t.Errorf("%s", r.Lab)
 	}
 }
@@ -55,18 +58,21 @@ func TestImportWays(t *testing.T) {
 // TestImportTunnels: the virtual network and the MAC addresses at the ends of tunnels are those that HNS
 // of a node has.
 func TestImportTunnels(t *testing.T) {
-	overlay := strings.NewReplacer(`"Type":"L2Bridge"`, `"Type":"Overlay","DrMacAddress":"00-15-5D-AA-BB-01","Policies":[{"Type":"RemoteSubnetRoute","DestinationPrefix":"10.244.3.0/24","IsolationId":5001,"ProviderAddress":"192.168.1.13","DistributedRouterMacAddress":"02:11:22:33:44:55"}]`,
+	overlay := strings.NewReplacer(`"Type":"L2Bridge"`,
+		`"Type":"Overlay","DrMacAddress":"00-15-5D-AA-BB-01","Policies":[{"Type":"RemoteSubnetRoute","DestinationPrefix":"10.244.3.0/24","IsolationId":5001,"ProviderAddress":"192.168.1.13","DistributedRouterMacAddress":"02:11:22:33:44:55"}]`,
 		`"GatewayAddress":"10.244.1.1"}]}`, `"GatewayAddress":"10.244.1.1","Policies":[{"Type":"VSID","VSID":5001}]}]}`).Replace(node)
 	r, c, err := imported(t, overlay+strings.Replace(strings.Replace(objects, "20348.2582", "20348.2762", 1), `"items": [`, more, 1))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.Lab)
 	}
-	for _, want := range []string{"plugin: win-overlay", `winlab-vni: "5001" # `, "vtepMAC: 00-15-5D-AA-BB-01 # ", "vtepMAC: 02-11-22-33-44-55 # "} {
+	for _, want := range []string{"plugin: win-overlay", `winlab-vni: "5001" # `, "vtepMAC: 00-15-5D-AA-BB-01 # ",
+		"vtepMAC: 02-11-22-33-44-55 # "} {
 		if !strings.Contains(string(r.Lab), want) {
 			t.Errorf("no %q:\n%s", want, r.Lab)
 		}
 	}
-	for _, f := range []struct{ from, to, want string }{{"pod/web/a", "pod/web/l1:8080", "varies "}, {"pod/web/l1", "pod/web/a:8080", "varies "}} {
+	for _, f := range []struct{ from, to, want string }{{"pod/web/a", "pod/web/l1:8080", "varies "},
+		{"pod/web/l1", "pod/web/a:8080", "varies "}} {
 		tr, err := c.Trace(t.Context(), lab.Request{From: f.from, To: f.to})
 		if err != nil || !strings.HasPrefix(string(tr.Verdict)+" ", f.want) || tr.Paths[0].Verdict != "delivered" {
 			t.Errorf("%s > %s: %v %+v", f.from, f.to, err, tr)
@@ -88,7 +94,8 @@ func TestImportOpenVSwitch(t *testing.T) {
 	for _, c := range []struct{ extensions, config, plugin, want, says string }{
 		{ovs("true"), antrea, "antrea", "varies missing-fact", "the extension of Open vSwitch is enabled on the switch of its network cbr0"},
 		{"", antrea, "antrea", "varies missing-fact", "no file shows the extensions, and Antrea enables that of Open vSwitch"},
-		{ovs("false"), antrea, "win-bridge", "delivered ok", "the extension of Open vSwitch is not enabled on the switch of network cbr0 of win1, though the cluster has Antrea"},
+		{ovs("false"), antrea, "win-bridge", "delivered ok",
+			"the extension of Open vSwitch is not enabled on the switch of network cbr0 of win1, though the cluster has Antrea"},
 		{ovs("true"), "", "win-bridge", "unknown model-hole", "he extension Open vSwitch Extension is enabled on the switch of network cbr0"},
 		{ovs("false"), "", "win-bridge", "delivered ok", ""},
 	} {
@@ -108,7 +115,8 @@ func TestImportOpenVSwitch(t *testing.T) {
 		for _, p := range tr.Paths {
 			text += p.Summary
 		}
-		if got := string(tr.Verdict) + " " + string(tr.Reason); got != c.want || l.Plan.Network.Plugin != c.plugin || !strings.Contains(text, c.says) {
+		if got := string(tr.Verdict) + " " + string(tr.Reason); got != c.want || l.Plan.Network.Plugin != c.plugin ||
+			!strings.Contains(text, c.says) {
 			t.Errorf("%+v: %s %s\n%s\n%s", c, l.Plan.Network.Plugin, got, text, r.LeftOut)
 		}
 	}

@@ -85,7 +85,8 @@ func (r *reader) small(l dump.Lines) {
 			r.addKind("WinHTTP proxy")
 		}
 		if r.node.Build.Value == "" && strings.Contains(text, "10.0.") {
-			if m := buildForm.FindStringSubmatch(text); m != nil && dump.HasAny(text, "OS Version:", "Microsoft Windows [Version", "Microsoft Windows NT") {
+			if m := buildForm.FindStringSubmatch(text); m != nil && dump.HasAny(text, "OS Version:", "Microsoft Windows [Version",
+				"Microsoft Windows NT") {
 				r.node.Build = Text{Value: m[1], Place: l.Place(i)}
 				r.addKind("the build of Windows")
 			}

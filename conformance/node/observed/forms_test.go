@@ -53,7 +53,8 @@ Policies           : {@{PA=10.156.233.219; Type=PA}}
 
 // TestHCN reads version 2 of the schema.
 func TestHCN(t *testing.T) {
-	n := readOneFile("x", `{"ID":"A","Name":"azure","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.240.0.0/16"}]}],"SchemaVersion":{"Major":2,"Minor":0},
+	n := readOneFile("x",
+		`{"ID":"A","Name":"azure","Type":"L2Bridge","Ipams":[{"Type":"Static","Subnets":[{"IpAddressPrefix":"10.240.0.0/16"}]}],"SchemaVersion":{"Major":2,"Minor":0},
 "Policies":[{"Type":"NetAdapterName","Settings":{"NetworkAdapterName":"Ethernet 2"}}]}
 {"ID":"B","Name":"web","HostComputeNetwork":"A","IpConfigurations":[{"IpAddress":"10.240.0.7","PrefixLength":16}],"Flags":0,
 "Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.240.0.0/16","10.0.0.0/16"]}}]}
@@ -62,7 +63,8 @@ func TestHCN(t *testing.T) {
 	if len(n.Networks) != 1 || n.Networks[0].adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.240.0.0/16]" {
 		t.Errorf("networks %+v", n.Networks)
 	}
-	if len(n.Endpoints) != 2 || n.Endpoints[0].Remote || !n.Endpoints[1].Remote || fmt.Sprint(n.Endpoints[0].Exceptions) != "[10.240.0.0/16 10.0.0.0/16]" {
+	if len(n.Endpoints) != 2 || n.Endpoints[0].Remote || !n.Endpoints[1].Remote ||
+		fmt.Sprint(n.Endpoints[0].Exceptions) != "[10.240.0.0/16 10.0.0.0/16]" {
 		t.Errorf("endpoints %+v", n.Endpoints)
 	}
 }
@@ -84,7 +86,8 @@ LoadBalancers:
 ID                                   | Virtual IPs      | Direct IP IDs
 326f84d7-35ec-4355-a60a-e82e2b05ec24 |  10.96.0.1       | ba06178e-11e9-4ba3-931d-7c2989b51dd7
 `)
-	if len(sections.Networks) != 2 || sections.Networks[1].Name != "vxlan0" || len(sections.Endpoints) != 1 || sections.Endpoints[0].Network != "vxlan0" {
+	if len(sections.Networks) != 2 || sections.Networks[1].Name != "vxlan0" || len(sections.Endpoints) != 1 ||
+		sections.Endpoints[0].Network != "vxlan0" {
 		t.Errorf("%+v %+v", sections.Networks, sections.Endpoints)
 	}
 	blocks := readOneFile("x", `Network : 705b6b4d-e2f2-421a-b31b-e3c5e8831944
@@ -96,14 +99,16 @@ Endpoint         : c9385412-bdef-49f5-88b0-c9d484ef6716
     Name             : 4a625a2b_flannel.4096
     IP Address       : 10.244.1.5
 `)
-	if len(blocks.Networks) != 1 || blocks.Networks[0].Type != "overlay" || len(blocks.Endpoints) != 1 || blocks.Endpoints[0].Address.String() != "10.244.1.5" {
+	if len(blocks.Networks) != 1 || blocks.Networks[0].Type != "overlay" || len(blocks.Endpoints) != 1 ||
+		blocks.Endpoints[0].Address.String() != "10.244.1.5" {
 		t.Errorf("%+v %+v", blocks.Networks, blocks.Endpoints)
 	}
 }
 
 // TestEmptyLists: a command that printed nothing is a fact.
 func TestEmptyLists(t *testing.T) {
-	n := readOneFile("x", "PS C:\\k> Get-HnsNetwork | ? Name -ieq \"cbr0\"\nPS C:\\k> Get-NetAdapter | ? Name -Like \"vEthernet (Ethernet*\"\n\nPS C:\\k> \n")
+	n := readOneFile("x",
+		"PS C:\\k> Get-HnsNetwork | ? Name -ieq \"cbr0\"\nPS C:\\k> Get-NetAdapter | ? Name -Like \"vEthernet (Ethernet*\"\n\nPS C:\\k> \n")
 	for _, kind := range []string{ListNetworks, ListAdapters} {
 		if p, ok := n.Listed(kind); !ok || p.Line == 0 {
 			t.Errorf("%s: an empty list is not noted", kind)
@@ -128,7 +133,8 @@ func TestIpconfig(t *testing.T) {
 			continue
 		}
 		a := n.Adapters[0]
-		if n.HostName.Value != "win1" || a.Name != "vEthernet (Ethernet)" || fmt.Sprint(a.Addresses, a.Gateways) != "[192.168.1.11/24] [192.168.1.1]" {
+		if n.HostName.Value != "win1" || a.Name != "vEthernet (Ethernet)" ||
+			fmt.Sprint(a.Addresses, a.Gateways) != "[192.168.1.11/24] [192.168.1.1]" {
 			t.Errorf("%s: host %q, %+v", name, n.HostName.Value, a)
 		}
 	}
@@ -137,7 +143,8 @@ func TestIpconfig(t *testing.T) {
 // TestContainersAreNotTheNode: what a pod sees of itself is not the node's.
 func TestContainersAreNotTheNode(t *testing.T) {
 	pod := "Windows IP Configuration\n\n   Host Name . . . . . . . . . . . . : web-66bf9745b\n\nEthernet adapter vEthernet (cid-e5b10d05e6c1):\n\n   IPv4 Address. . . . . . . . . . . : 10.244.1.5(Preferred) \n   Subnet Mask . . . . . . . . . . . : 255.255.255.0\n"
-	for name, text := range map[string]string{"by its adapter": pod, "by the command": "PS C:\\k> kubectl exec web -- ipconfig /all\n" + strings.ReplaceAll(pod, "cid-e5b10d05e6c1", "eth0"),
+	for name, text := range map[string]string{"by its adapter": pod, "by the command": "PS C:\\k> kubectl exec web -- ipconfig /all\n" +
+		strings.ReplaceAll(pod, "cid-e5b10d05e6c1", "eth0"),
 		"by the compartment": "==============================================================================\nNetwork Information for Compartment 3\n==============================================================================\n" + strings.ReplaceAll(pod, "cid-e5b10d05e6c1", "eth0")} {
 		if n := readOneFile("x", text); len(n.Adapters) > 0 || n.HostName.Value != "" {
 			t.Errorf("%s: %+v %+v", name, n.Adapters, n.HostName)
@@ -183,7 +190,8 @@ func TestKubectl(t *testing.T) {
 		t.Fatalf("%+v", n.Machines)
 	}
 	d := n.Machines[0]
-	if d.Name != "win3" || d.Ready != "False" || !strings.Contains(d.Reason, "cni config") || d.Kernel != "10.0.20348.2762" || fmt.Sprint(d.PodCIDRs, d.Addresses) != "[10.244.3.0/24] [192.168.1.13]" {
+	if d.Name != "win3" || d.Ready != "False" || !strings.Contains(d.Reason, "cni config") || d.Kernel != "10.0.20348.2762" ||
+		fmt.Sprint(d.PodCIDRs, d.Addresses) != "[10.244.3.0/24] [192.168.1.13]" {
 		t.Errorf("described: %+v", d)
 	}
 	if w := n.Machines[2]; w.Name != "win1" || w.Ready != "False" {
@@ -197,17 +205,28 @@ func TestKubectl(t *testing.T) {
 // TestTrials: who asked what, and whether it was answered.
 func TestTrials(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"ping without answer":          {"PS C:\\> kubectl exec web -- ping 8.8.8.8\n\nPinging 8.8.8.8 with 32 bytes of data:\nRequest timed out.\n\nPing statistics for 8.8.8.8:\n    Packets: Sent = 4, Received = 0, Lost = 4 (100% loss),\n", "ping pod 8.8.8.8:0 false"},
-		"ping of a name":               {"C:\\>ping www.example.com\n\nPinging www.example.com [203.0.113.10] with 32 bytes of data:\nReply from 203.0.113.10: bytes=32 time=1ms TTL=57\n\nPing statistics for 203.0.113.10:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 203.0.113.10:0 true"},
-		"unreachable is not an answer": {"C:\\>ping 10.1.2.3\n\nPinging 10.1.2.3 with 32 bytes of data:\nReply from 192.168.1.1: Destination host unreachable.\n\nPing statistics for 10.1.2.3:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 10.1.2.3:0 false"},
-		"curl with a target":           {"PS C:\\> curl.exe -m 5 http://10.96.0.10:53/\ncurl: (28) Connection timed out after 5004 milliseconds\n", "curl node 10.96.0.10:53 false"},
-		"curl says where":              {"curl: (7) Failed to connect to 192.168.1.11 port 30080: Timed out\n", "curl  192.168.1.11:30080 false"},
-		"in a pod's shell":             {"PS C:\\> kubectl exec -it web -- powershell\nPS C:\\> curl.exe https://203.0.113.10/\ncurl: (28) Connection timed out\nPS C:\\> exit\n", "curl pod 203.0.113.10:443 false"},
-		"answered":                     {"PS C:\\> kubectl exec web -- curl.exe -sI http://10.96.0.20/\nHTTP/1.1 200 OK\n", "curl pod 10.96.0.20:80 true"},
-		"Test-NetConnection":           {"PS C:\\> Test-NetConnection 10.96.0.20 -Port 80\nWARNING: TCP connect to (10.96.0.20 : 80) failed\n\n\nComputerName           : 10.96.0.20\nRemoteAddress          : 10.96.0.20\nRemotePort             : 80\nInterfaceAlias         : Ethernet\nSourceAddress          : 192.168.1.11\nPingSucceeded          : False\nPingReplyDetails (RTT) : 0 ms\nTcpTestSucceeded       : False\n", "Test-NetConnection node 10.96.0.20:80 false"},
-		"nslookup":                     {"PS C:\\> kubectl exec web -- nslookup kubernetes.default\nServer:  kube-dns.kube-system.svc.cluster.local\nAddress:  10.96.0.10\n\n*** kube-dns.kube-system.svc.cluster.local can't find kubernetes.default: Non-existent domain\n", "nslookup pod kubernetes.default:0 false"},
-		"Resolve-DnsName":              {"PS C:\\> kubectl exec web -- powershell Resolve-DnsName kubernetes.default\nResolve-DnsName : kubernetes.default : DNS name does not exist\n", "Resolve-DnsName pod kubernetes.default:0 false"},
-		"a reset is not a trial":       {"curl: (2) no URL specified\n", ""},
+		"ping without answer": {
+			"PS C:\\> kubectl exec web -- ping 8.8.8.8\n\nPinging 8.8.8.8 with 32 bytes of data:\nRequest timed out.\n\nPing statistics for 8.8.8.8:\n    Packets: Sent = 4, Received = 0, Lost = 4 (100% loss),\n", "ping pod 8.8.8.8:0 false"},
+		"ping of a name": {
+			"C:\\>ping www.example.com\n\nPinging www.example.com [203.0.113.10] with 32 bytes of data:\nReply from 203.0.113.10: bytes=32 time=1ms TTL=57\n\nPing statistics for 203.0.113.10:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 203.0.113.10:0 true"},
+		"unreachable is not an answer": {
+			"C:\\>ping 10.1.2.3\n\nPinging 10.1.2.3 with 32 bytes of data:\nReply from 192.168.1.1: Destination host unreachable.\n\nPing statistics for 10.1.2.3:\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\n", "ping node 10.1.2.3:0 false"},
+		"curl with a target": {
+			"PS C:\\> curl.exe -m 5 http://10.96.0.10:53/\ncurl: (28) Connection timed out after 5004 milliseconds\n",
+			"curl node 10.96.0.10:53 false"},
+		"curl says where": {"curl: (7) Failed to connect to 192.168.1.11 port 30080: Timed out\n", "curl  192.168.1.11:30080 false"},
+		"in a pod's shell": {
+			"PS C:\\> kubectl exec -it web -- powershell\nPS C:\\> curl.exe https://203.0.113.10/\ncurl: (28) Connection timed out\nPS C:\\> exit\n",
+			"curl pod 203.0.113.10:443 false"},
+		"answered": {"PS C:\\> kubectl exec web -- curl.exe -sI http://10.96.0.20/\nHTTP/1.1 200 OK\n",
+			"curl pod 10.96.0.20:80 true"},
+		"Test-NetConnection": {
+			"PS C:\\> Test-NetConnection 10.96.0.20 -Port 80\nWARNING: TCP connect to (10.96.0.20 : 80) failed\n\n\nComputerName           : 10.96.0.20\nRemoteAddress          : 10.96.0.20\nRemotePort             : 80\nInterfaceAlias         : Ethernet\nSourceAddress          : 192.168.1.11\nPingSucceeded          : False\nPingReplyDetails (RTT) : 0 ms\nTcpTestSucceeded       : False\n", "Test-NetConnection node 10.96.0.20:80 false"},
+		"nslookup": {
+			"PS C:\\> kubectl exec web -- nslookup kubernetes.default\nServer:  kube-dns.kube-system.svc.cluster.local\nAddress:  10.96.0.10\n\n*** kube-dns.kube-system.svc.cluster.local can't find kubernetes.default: Non-existent domain\n", "nslookup pod kubernetes.default:0 false"},
+		"Resolve-DnsName": {
+			"PS C:\\> kubectl exec web -- powershell Resolve-DnsName kubernetes.default\nResolve-DnsName : kubernetes.default : DNS name does not exist\n", "Resolve-DnsName pod kubernetes.default:0 false"},
+		"a reset is not a trial": {"curl: (2) no URL specified\n", ""},
 	} {
 		n := readOneFile("x", tt.text)
 		var got []string
@@ -226,7 +245,8 @@ func TestTrials(t *testing.T) {
 
 // TestMixedFile: scripts that gather logs write a table and JSON into one file.
 func TestMixedFile(t *testing.T) {
-	n := readOneFile("network.txt", "\n\nName          : cbr0\nType          : l2bridge\nId            : 6D9E1B24-0E0C-4B57-8A39-60E2A5C7F101\nAddressPrefix : 10.244.1.0/24\n\n\n"+network+"\ntrailing words\n")
+	n := readOneFile("network.txt",
+		"\n\nName          : cbr0\nType          : l2bridge\nId            : 6D9E1B24-0E0C-4B57-8A39-60E2A5C7F101\nAddressPrefix : 10.244.1.0/24\n\n\n"+network+"\ntrailing words\n")
 	if len(n.Networks) != 2 || n.Networks[1].Place.Line != 13 {
 		t.Errorf("%+v", n.Networks)
 	}
@@ -236,10 +256,13 @@ func TestMixedFile(t *testing.T) {
 func TestLoggedFlags(t *testing.T) {
 	log := "I1118 07:01:20.410031    3724 flags.go:59] FLAG: --cluster-cidr=\"10.244.0.0/16\"\nI1118 07:01:20.410031    3724 flags.go:59] FLAG: --hostname-override=\"\"\nI1118 07:01:20.410031    3724 flags.go:59] FLAG: --proxy-mode=\"kernelspace\"\n"
 	n := readOneFile("kube-proxy.log", log)
-	if len(n.Subjects) != 1 || n.Subjects[0].On != "kube-proxy" || dump.Child(n.Subjects[0].Root, "--hostname-override") != nil || dump.Str(n.Subjects[0].Root, "--cluster-cidr") != "10.244.0.0/16" {
+	if len(n.Subjects) != 1 || n.Subjects[0].On != "kube-proxy" || dump.Child(n.Subjects[0].Root, "--hostname-override") != nil ||
+		dump.Str(n.Subjects[0].Root, "--cluster-cidr") != "10.244.0.0/16" {
 		t.Errorf("%+v", n.Subjects)
 	}
-	n = ReadFS(folder(map[string]string{"kube-proxy.log": log, "p.txt": "CommandLine : C:\\k\\kube-proxy.exe --hostname-override=win1 --proxy-mode=kernelspace\n"}))
+	n = ReadFS(
+		folder(map[string]string{"kube-proxy.log": log,
+			"p.txt": "CommandLine : C:\\k\\kube-proxy.exe --hostname-override=win1 --proxy-mode=kernelspace\n"}))
 	if len(n.Subjects) != 1 || dump.Str(n.Subjects[0].Root, "--hostname-override") != "win1" {
 		t.Errorf("a command line and a log: %+v", n.Subjects)
 	}
@@ -258,10 +281,12 @@ func TestRealDumps(t *testing.T) {
 	for _, x := range n.Networks {
 		names = append(names, x.Name+" "+x.Type+" "+x.managementIP.String()+" "+fmt.Sprint(x.Subnets, x.Remote))
 	}
-	if got, want := strings.Join(names, "; "), "Calico overlay 10.1.0.5 [192.168.44.0/26] []; flannel.4096 overlay 192.168.79.40 [10.244.1.0/24] [10.244.0.0/24]"; got != want {
+	if got, want := strings.Join(names, "; "),
+		"Calico overlay 10.1.0.5 [192.168.44.0/26] []; flannel.4096 overlay 192.168.79.40 [10.244.1.0/24] [10.244.0.0/24]"; got != want {
 		t.Errorf("networks %s, want %s", got, want)
 	}
-	if len(n.Endpoints) != 1 || fmt.Sprint(n.Endpoints[0].Exceptions) != "[10.96.0.0/12 192.168.0.0/16]" || n.Endpoints[0].Network != "Calico" {
+	if len(n.Endpoints) != 1 || fmt.Sprint(n.Endpoints[0].Exceptions) != "[10.96.0.0/12 192.168.0.0/16]" ||
+		n.Endpoints[0].Network != "Calico" {
 		t.Errorf("endpoints %+v", n.Endpoints)
 	}
 }
@@ -280,7 +305,8 @@ NetworkAdapterName     : Ethernet 2
 Subnets                : {@{AddressPrefix=10.244.3.0/24; GatewayAddress=10.244.3.1; Policies=System.Object[]}}
 Type                   : L2Bridge
 `)
-	if len(n.Networks) != 1 || n.Networks[0].adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.244.3.0/24]" || n.Networks[0].Place.Line != 8 {
+	if len(n.Networks) != 1 || n.Networks[0].adapter != "Ethernet 2" || fmt.Sprint(n.Networks[0].Subnets) != "[10.244.3.0/24]" ||
+		n.Networks[0].Place.Line != 8 {
 		t.Errorf("%+v", n.Networks)
 	}
 }
@@ -288,14 +314,22 @@ Type                   : L2Bridge
 // TestCutOff: what ConvertTo-Json cut off at its depth is named with the command that
 // shows it, and so is a file that nothing is understood of.
 func TestCutOff(t *testing.T) {
-	n := ReadFS(fstest.MapFS{"endpoint.json": {Data: []byte(`[{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":["@{Type=OutBoundNAT; ExceptionList=System.Object[]}"]}]`)}})
+	n := ReadFS(
+		fstest.MapFS{
+			"endpoint.json": {
+				Data: []byte(
+					`[{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":["@{Type=OutBoundNAT; ExceptionList=System.Object[]}"]}]`)}})
 	if len(n.Cut) != 1 || !strings.Contains(n.Cut[0].Value, "-Depth 10") || n.Cut[0].Place.File != "endpoint.json" {
 		t.Errorf("%+v", n.Cut)
 	}
 	if e := n.Endpoints[0]; e.Policies {
 		t.Errorf("policies that are not shown count as shown: %+v", e)
 	}
-	n = ReadFS(fstest.MapFS{"policy.json": {Data: []byte(`[{"ID":"D1","References":["/endpoints/B1"],"Policies":["@{Type=ELB; VIPs=System.Object[]; Protocol=6; ExternalPort=80; InternalPort=80}"]}]`)}})
+	n = ReadFS(
+		fstest.MapFS{
+			"policy.json": {
+				Data: []byte(
+					`[{"ID":"D1","References":["/endpoints/B1"],"Policies":["@{Type=ELB; VIPs=System.Object[]; Protocol=6; ExternalPort=80; InternalPort=80}"]}]`)}})
 	if len(n.Mistakes)+len(n.Cut) == 0 {
 		t.Error("a load balancer without its addresses is taken as whole")
 	}

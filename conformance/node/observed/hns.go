@@ -31,7 +31,8 @@ func (r *reader) hnsObject(o *yaml.Node) bool {
 		return false
 	case dump.Child(o, "FrontendVIPs", "HostComputeEndpoints", "References") != nil:
 		r.loadBalancer(o)
-	case dump.Child(o, "VirtualNetwork", "VirtualNetworkName", "HostComputeNetwork", "IpConfigurations") != nil && !dump.Has(o, "FrontendVIPs"):
+	case dump.Child(o, "VirtualNetwork", "VirtualNetworkName", "HostComputeNetwork", "IpConfigurations") != nil &&
+		!dump.Has(o, "FrontendVIPs"):
 		r.endpoint(o)
 	case isNetworkType(dump.Str(o, "Type")) && selected(o):
 		// Get-HnsNetwork | Select Name, Type, Id, ...
@@ -150,7 +151,8 @@ func switchPort(o *yaml.Node) string {
 
 func (r *reader) network(o *yaml.Node) {
 	for _, x := range r.parsed(o).Networks {
-		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, NATName: dump.Str(o, "NatName"), complete: true, Place: r.placeOf(o.Line)}
+		n := Network{ID: x.ID, Name: x.Name, Type: strings.ToLower(string(x.Type)), managementIP: x.ManagementIP, NATName: dump.Str(o, "NatName"),
+			complete: true, Place: r.placeOf(o.Line)}
 		if ext := x.Extension(hns.OpenVSwitchExtension); ext != nil {
 			n.OVSOff = !ext.IsEnabled
 		}
@@ -186,7 +188,8 @@ func (r *reader) addNetwork(n Network) {
 
 func (r *reader) endpoint(o *yaml.Node) {
 	for _, x := range r.parsed(o).Endpoints {
-		e := Endpoint{ID: x.ID, Name: x.Name, Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"), Remote: x.Remote(), State: int(x.State), Port: switchPort(o), Place: r.placeOf(o.Line)}
+		e := Endpoint{ID: x.ID, Name: x.Name, Network: dump.Str(o, "VirtualNetworkName", "VirtualNetwork", "HostComputeNetwork"),
+			Remote: x.Remote(), State: int(x.State), Port: switchPort(o), Place: r.placeOf(o.Line)}
 		if all := x.Addresses(); len(all) > 0 {
 			e.Address = all[0]
 		}

@@ -14,7 +14,8 @@ import (
 func (r *reader) kubectlRow(o *yaml.Node) bool {
 	switch {
 	case dump.Has(o, "NAME", "STATUS", "ROLES", "VERSION"):
-		m := Machine{Name: dump.Str(o, "NAME"), Version: dump.Str(o, "VERSION"), OSImage: dump.Str(o, "OS-IMAGE"), Kernel: dump.Str(o, "KERNEL-VERSION"), Runtime: dump.Str(o, "CONTAINER-RUNTIME"), Place: r.placeOf(o.Line)}
+		m := Machine{Name: dump.Str(o, "NAME"), Version: dump.Str(o, "VERSION"), OSImage: dump.Str(o, "OS-IMAGE"),
+			Kernel: dump.Str(o, "KERNEL-VERSION"), Runtime: dump.Str(o, "CONTAINER-RUNTIME"), Place: r.placeOf(o.Line)}
 		status, _, _ := strings.Cut(dump.Str(o, "STATUS"), ",")
 		switch status {
 		case "Ready":
@@ -33,7 +34,8 @@ func (r *reader) kubectlRow(o *yaml.Node) bool {
 		}
 		r.machine(m)
 	case dump.Has(o, "NAME", "READY", "STATUS", "RESTARTS"):
-		p := Pod{Namespace: dump.Str(o, "NAMESPACE"), name: dump.Str(o, "NAME"), ready: dump.Str(o, "READY"), Status: dump.Str(o, "STATUS"), Node: dump.Str(o, "NODE"), address: dump.Addr(dump.Str(o, "IP")), Place: r.placeOf(o.Line)}
+		p := Pod{Namespace: dump.Str(o, "NAMESPACE"), name: dump.Str(o, "NAME"), ready: dump.Str(o, "READY"), Status: dump.Str(o, "STATUS"),
+			Node: dump.Str(o, "NODE"), address: dump.Addr(dump.Str(o, "IP")), Place: r.placeOf(o.Line)}
 		r.node.list(listPods, p.Place)
 		r.node.Pods = append(r.node.Pods, p)
 		r.addKind(listPods)
@@ -69,7 +71,8 @@ func (r *reader) kubeObject(o *yaml.Node) bool {
 		return true
 	case kind == "Pod" && dump.Has(o, "metadata"):
 		meta, spec, status := dump.Child(o, "metadata"), dump.Child(o, "spec"), dump.Child(o, "status")
-		p := Pod{Namespace: dump.Str(meta, "namespace"), name: dump.Str(meta, "name"), Node: dump.Str(spec, "nodeName"), Status: dump.Str(status, "phase"), address: dump.Addr(dump.Str(status, "podIP")), Place: r.placeOf(o.Line)}
+		p := Pod{Namespace: dump.Str(meta, "namespace"), name: dump.Str(meta, "name"), Node: dump.Str(spec, "nodeName"),
+			Status: dump.Str(status, "phase"), address: dump.Addr(dump.Str(status, "podIP")), Place: r.placeOf(o.Line)}
 		for _, c := range dump.Items(dump.Child(status, "containerStatuses")) {
 			if reason := dump.Str(dump.Child(dump.Child(c, "state"), "waiting"), "reason"); reason != "" {
 				p.Status = reason
@@ -89,8 +92,9 @@ func (r *reader) kubeObject(o *yaml.Node) bool {
 func (r *reader) machineObject(o *yaml.Node) Machine {
 	meta, spec, status := dump.Child(o, "metadata"), dump.Child(o, "spec"), dump.Child(o, "status")
 	info := dump.Child(status, "nodeInfo")
-	m := Machine{Name: dump.Str(meta, "name"), Version: dump.Str(info, "kubeletVersion"), OS: dump.Str(info, "operatingSystem"), OSImage: dump.Str(info, "osImage"),
-		Kernel: dump.Str(info, "kernelVersion"), Runtime: dump.Str(info, "containerRuntimeVersion"), Place: r.placeOf(o.Line)}
+	m := Machine{Name: dump.Str(meta, "name"), Version: dump.Str(info, "kubeletVersion"), OS: dump.Str(info, "operatingSystem"),
+		OSImage: dump.Str(info, "osImage"),
+		Kernel:  dump.Str(info, "kernelVersion"), Runtime: dump.Str(info, "containerRuntimeVersion"), Place: r.placeOf(o.Line)}
 	if n := dump.Child(meta, "name"); n != nil {
 		m.Place = r.placeOf(n.Line)
 	}
@@ -165,7 +169,8 @@ func (r *reader) described(d *described) {
 
 // waits reports whether a reason says why a container does not run.
 func waits(reason string) bool {
-	return reason == "ContainerCreating" || reason == "CrashLoopBackOff" || reason == "ImagePullBackOff" || strings.HasPrefix(reason, "ErrImage")
+	return reason == "ContainerCreating" || reason == "CrashLoopBackOff" || reason == "ImagePullBackOff" ||
+		strings.HasPrefix(reason, "ErrImage")
 }
 
 // podField reads a field that pods have.

@@ -30,7 +30,8 @@ func (r *reader) addService(name, state string, line int) {
 
 // serviceStates are the numbers of ServiceControllerStatus, which
 // ConvertTo-Json writes.
-var serviceStates = map[string]string{"1": "stopped", "2": "startpending", "3": "stoppending", "4": "running", "5": "continuepending", "6": "pausepending", "7": "paused"}
+var serviceStates = map[string]string{"1": "stopped", "2": "startpending", "3": "stoppending", "4": "running", "5": "continuepending",
+	"6": "pausepending", "7": "paused"}
 
 // running takes processes and services: tasklist, Get-Process, Get-Service,
 // Win32_Process and Win32_Service.
@@ -42,7 +43,8 @@ func (r *reader) running(o *yaml.Node) bool {
 		r.addProcess(dump.Str(o, "ProcessName"), o.Line)
 	case dump.Has(o, "Name", "ProcessId") && !dump.Has(o, "StartMode") && !dump.Has(o, "PathName"):
 		r.addProcess(dump.Str(o, "Name"), o.Line)
-	case dump.Has(o, "Status", "Name", "DisplayName") && !dump.Has(o, "InterfaceDescription"), dump.Has(o, "Name", "State") && (dump.Has(o, "StartMode") || dump.Has(o, "PathName")), dump.Has(o, "Name", "Status", "StartType"), dump.Has(o, "ServiceName", "Status"):
+	case dump.Has(o, "Status", "Name", "DisplayName") && !dump.Has(o, "InterfaceDescription"), dump.Has(o, "Name", "State") &&
+		(dump.Has(o, "StartMode") || dump.Has(o, "PathName")), dump.Has(o, "Name", "Status", "StartType"), dump.Has(o, "ServiceName", "Status"):
 		state := dump.Str(o, "State")
 		if state == "" {
 			state = dump.Str(o, "Status")

@@ -66,7 +66,8 @@ func readFS(ctx context.Context, fsys fs.FS) (*Node, error) {
 		case d.IsDir():
 			return nil
 		case len(names) >= maxFiles:
-			r.mistake(name, 0, fmt.Sprintf("the folder has more than %d files; only the first ones are read. Give a folder with files of one node", maxFiles))
+			r.mistake(name, 0, fmt.Sprintf("the folder has more than %d files; only the first ones are read. Give a folder with files of one node",
+				maxFiles))
 			return fs.SkipAll
 		case !d.Type().IsRegular():
 			r.node.Files = append(r.node.Files, File{Name: name, Skipped: "not a regular file"})
@@ -148,7 +149,9 @@ func (r *reader) read(fsys fs.FS, name string) {
 			return
 		}
 		f.Skipped = "too large"
-		r.mistake(name, 0, fmt.Sprintf("the file has %d bytes; up to %d are read. Cut the part around the fault out, for example: Get-Content FILE -Tail 100000", size, maxFile))
+		r.mistake(name, 0,
+			fmt.Sprintf("the file has %d bytes; up to %d are read. Cut the part around the fault out, for example: Get-Content FILE -Tail 100000",
+				size, maxFile))
 		return
 	case len(strings.TrimSpace(string(data[:min(len(data), 64)]))) == 0 && len(data) <= 64:
 		f.Skipped = "empty"
@@ -209,7 +212,8 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 		}
 		r.section(s)
 	}
-	if head := strings.TrimSpace(text[:min(len(text), 4096)]); len(broken) == 0 && len(r.kinds) == 0 && !known && head != "" && (head[0] == '{' || head[0] == '[') {
+	if head := strings.TrimSpace(text[:min(len(text), 4096)]); len(broken) == 0 && len(r.kinds) == 0 && !known && head != "" &&
+		(head[0] == '{' || head[0] == '[') {
 		if _, err := dump.JSONTrees(r.all); err != nil {
 			r.mistake(name, 1, fmt.Sprintf("not JSON: %v; take it again, for example with Get-HnsNetwork | ConvertTo-Json -Depth 20", err))
 		}
@@ -263,7 +267,8 @@ func (r *reader) json(c *Command, l dump.Lines) {
 
 // object takes an object, however it was printed.
 func (r *reader) object(c *Command, o *yaml.Node) bool {
-	return r.kubeObject(o) || r.sourceVIP(o) || r.adapter(o) || r.running(o) || r.netRoute(o) || r.testNetConnection(c, o) || r.hostFact(c, o) || r.hostObject(o) || r.hnsObject(o)
+	return r.kubeObject(o) || r.sourceVIP(o) || r.adapter(o) || r.running(o) || r.netRoute(o) || r.testNetConnection(c, o) ||
+		r.hostFact(c, o) || r.hostObject(o) || r.hnsObject(o)
 }
 
 // hostFact takes what is shown of interfaces, NAT, ranges of ports and the switch.
@@ -343,7 +348,8 @@ func (r *reader) empty(s dump.Section) {
 	}
 	low := strings.ToLower(s.Command.Text)
 	for _, e := range []struct{ command, kind string }{
-		{"get-hnsnetwork", ListNetworks}, {"get-hnsendpoint", listEndpoints}, {"get-netadapter", ListAdapters}, {"get-service", ListServices}, {"get-process", ListProcesses},
+		{"get-hnsnetwork", ListNetworks}, {"get-hnsendpoint", listEndpoints}, {"get-netadapter", ListAdapters}, {"get-service", ListServices},
+		{"get-process", ListProcesses},
 		{"get-netnat", ListNAT}, {"get-hnspolicylist", ListLoadBalancers},
 	} {
 		if strings.HasPrefix(low, e.command) {

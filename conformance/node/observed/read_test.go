@@ -70,7 +70,8 @@ func TestEncodings(t *testing.T) {
 			t.Errorf("%s: networks %+v, mistakes %v", name, n.Networks, n.Mistakes)
 			continue
 		}
-		if got := n.Networks[0]; got.Name != "cbr0" || got.Type != "l2bridge" || fmt.Sprint(got.Subnets) != "[10.244.1.0/24]" || got.managementIP.String() != "192.168.1.11" {
+		if got := n.Networks[0]; got.Name != "cbr0" || got.Type != "l2bridge" || fmt.Sprint(got.Subnets) != "[10.244.1.0/24]" ||
+			got.managementIP.String() != "192.168.1.11" {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if want := `x:5: "Name": "cbr0",`; n.Networks[0].Place.String() != want {
@@ -108,7 +109,8 @@ func TestBadFiles(t *testing.T) {
 	}
 	want := map[string]string{
 		"a.json": "a.json:2:10: not JSON", "e.json": "e.json:1:1: not JSON", "g.json": "g.json:5001:1: the file ends in the middle of its JSON",
-		"huge.log": "the file has 104857600 bytes", "SourceVip": "has neither an address nor a subnet", "nodes.yaml": "nodes.yaml:6:", "cni/cni.con": "not JSON",
+		"huge.log": "the file has 104857600 bytes", "SourceVip": "has neither an address nor a subnet", "nodes.yaml": "nodes.yaml:6:",
+		"cni/cni.con": "not JSON",
 	}
 	for file, text := range want {
 		found := false
@@ -128,7 +130,8 @@ func TestBadFiles(t *testing.T) {
 	for _, f := range n.Files {
 		skipped[f.Name] = f.Skipped
 	}
-	for file, word := range map[string]string{"b.exe": "binary", "f.etl": "binary", "c.txt": "empty", "huge.log": "too large", "huge.exe": "binary", "h.txt": ""} {
+	for file, word := range map[string]string{"b.exe": "binary", "f.etl": "binary", "c.txt": "empty", "huge.log": "too large",
+		"huge.exe": "binary", "h.txt": ""} {
 		if skipped[file] != word {
 			t.Errorf("%s is skipped as %q, not %q", file, skipped[file], word)
 		}
@@ -174,8 +177,10 @@ func (hugeInfo) ModTime() time.Time { return time.Time{} }
 func TestFilesAreRecognisedByContent(t *testing.T) {
 	for _, tt := range []struct{ name, text, as string }{
 		{"a", network, ListNetworks},
-		{"b.log", "Networks:\nName             ID\nnat              B5083512-BE1D-4326-B58F-56CA5154E8D5\n\nEndpoints:\nName             ID                                   Virtual Network Name\n", listEndpoints},
-		{"c.csv", "SERVICE_NAME: kubelet \n        TYPE               : 10  WIN32_OWN_PROCESS  \n        STATE              : 4  RUNNING \n", ListServices},
+		{"b.log",
+			"Networks:\nName             ID\nnat              B5083512-BE1D-4326-B58F-56CA5154E8D5\n\nEndpoints:\nName             ID                                   Virtual Network Name\n", listEndpoints},
+		{"c.csv", "SERVICE_NAME: kubelet \n        TYPE               : 10  WIN32_OWN_PROCESS  \n        STATE              : 4  RUNNING \n",
+			ListServices},
 		{"d", "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n", listConf},
 		{"e", "COMPUTERNAME=WIN1\nOS=Windows_NT\nwindir=C:\\Windows\n", ListVariables},
 		{"f", "\nCurrent WinHTTP proxy settings:\n\n    Direct access (no proxy server).\n", "WinHTTP proxy"},
@@ -193,7 +198,8 @@ func TestFilesAreRecognisedByContent(t *testing.T) {
 func TestLongLog(t *testing.T) {
 	line := "I1118 07:03:40.918264    3412 kubelet.go:1917] SyncLoop (ADD, api)\n"
 	for _, name := range []string{"kubelet.log", "kubelet.txt", "kubelet"} {
-		n := readOneFile(name, strings.Repeat(line, (2<<20)/len(line))+"E1118 07:03:41.000000    3412 x.go:1] open /run/flannel/subnet.env: The system cannot find the path specified.\n")
+		n := readOneFile(name, strings.Repeat(line, (2<<20)/len(line))+
+			"E1118 07:03:41.000000    3412 x.go:1] open /run/flannel/subnet.env: The system cannot find the path specified.\n")
 		if len(n.Mistakes) > 0 {
 			t.Errorf("%s: %v", name, n.Mistakes)
 		}

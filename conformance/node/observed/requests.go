@@ -37,7 +37,10 @@ func (r *reader) ranges(endpoint string, asked bool, policies []hns.Policy, at P
 		if value == "" || dump.Prefix(value).IsValid() || dump.Addr(value).IsValid() {
 			return
 		}
-		if slices.ContainsFunc(r.node.NotRanges, func(o NotRange) bool { return o.Value == value && o.Field == field && o.Place.File == at.File }) {
+		if slices.ContainsFunc(r.node.NotRanges, func(o NotRange) bool {
+			return o.Value == value && o.Field == field &&
+				o.Place.File == at.File
+		}) {
 			return // said once in a file
 		}
 		at.Text = field + ": " + value

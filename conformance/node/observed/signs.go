@@ -36,11 +36,13 @@ var signs = []sign{
 	{"os-mismatch", [][]string{{"operating system does not match the host operating system"}, {"no matching manifest for windows/amd64"},
 		{"0xc0370101"}, {"container operating system version doesn't match"}, {"no match for platform in manifest"}},
 		"the image is for another build of Windows"},
-	{"pull-timeout", [][]string{{"pull", "i/o timeout"}, {"pull", "client.timeout exceeded"}, {"pull", "connection attempt failed"}, {"pull", "proxyconnect"}},
+	{"pull-timeout", [][]string{{"pull", "i/o timeout"}, {"pull", "client.timeout exceeded"}, {"pull", "connection attempt failed"},
+		{"pull", "proxyconnect"}},
 		"an image cannot be downloaded: nothing answers"},
 	{"endpoint-gone", [][]string{{"local endpoint not found"}, {"hns endpoint", "not found"}, {"endpoint was not found"}},
 		"an HNS endpoint of a pod of this node is not there"},
-	{"no-network", [][]string{{"unable to find hns network specified by"}, {"hnsgetnetworkbyname", "not found"}, {"failed to find network", "hns"}},
+	{"no-network", [][]string{{"unable to find hns network specified by"}, {"hnsgetnetworkbyname", "not found"},
+		{"failed to find network", "hns"}},
 		"kube-proxy does not find its HNS network (kubernetes/kubernetes pkg/proxy/winkernel)"},
 	{"source-vip", [][]string{{"source vip endpoint creation failed"}},
 		"kube-proxy cannot make the source VIP's endpoint (kubernetes/kubernetes pkg/proxy/winkernel)"},
@@ -48,7 +50,8 @@ var signs = []sign{
 
 // triggers are short texts of which every sign has one: most lines have none
 // and need no further look.
-var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "forwarding", "specified port", "0xc0370101", "pull", "endpoint", "network"}
+var triggers = []string{"waiting ", "watching ", "running backend", "subnet", "wincat", "operating system", "manifest", "forwarding",
+	"specified port", "0xc0370101", "pull", "endpoint", "network"}
 
 // maxLine is how many bytes of a line are looked at: JSON in a log is long.
 const maxLine = 64 << 10
@@ -60,7 +63,8 @@ func (r *reader) findSigns(l dump.Lines) {
 			continue
 		}
 		if len(text) > maxLine {
-			r.node.Cut = append(r.node.Cut, Text{Value: fmt.Sprintf("line %d has %d characters; messages were looked for in the first %d", l.First+i, len(text), maxLine), Place: l.Place(i)})
+			r.node.Cut = append(r.node.Cut, Text{Value: fmt.Sprintf("line %d has %d characters; messages were looked for in the first %d", l.First+i,
+				len(text), maxLine), Place: l.Place(i)})
 			text = text[:maxLine]
 		}
 		low := strings.ToLower(text)

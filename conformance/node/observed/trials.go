@@ -20,10 +20,12 @@ var (
 	urlForm     = lazyregexp.New(`(?i)\bhttps?://[^\s'"<>]+`)
 	hostPort    = lazyregexp.New(`(?:^|\s)((?:\d{1,3}\.){3}\d{1,3})(?::(\d+))?(?:/\S*)?(?:\s|$)`)
 	tncWarning  = lazyregexp.New(`^WARNING: TCP connect to \(?(\S+?)\s*:\s*(\d+)\)? failed`)
-	webFailed   = lazyregexp.New(`^(?:Invoke-WebRequest|iwr|wget|curl|Invoke-RestMethod) : (?:Unable to connect|The operation has timed out|The remote name could not be resolved)`)
-	nsMissing   = lazyregexp.New(`^\*\*\* \S+ can't find (\S+?): (.*)$`)
-	nsTimeout   = lazyregexp.New(`^\*\*\* Request to \S+ timed-out`)
-	dnsMissing  = lazyregexp.New(`^(?:Resolve-DnsName : )?(\S+) : (?:DNS name does not exist|DNS server failure|This operation returned because the timeout period expired)`)
+	webFailed   = lazyregexp.New(
+		`^(?:Invoke-WebRequest|iwr|wget|curl|Invoke-RestMethod) : (?:Unable to connect|The operation has timed out|The remote name could not be resolved)`)
+	nsMissing  = lazyregexp.New(`^\*\*\* \S+ can't find (\S+?): (.*)$`)
+	nsTimeout  = lazyregexp.New(`^\*\*\* Request to \S+ timed-out`)
+	dnsMissing = lazyregexp.New(
+		`^(?:Resolve-DnsName : )?(\S+) : (?:DNS name does not exist|DNS server failure|This operation returned because the timeout period expired)`)
 )
 
 // trials reads what ping, curl, Invoke-WebRequest, nslookup and Resolve-DnsName
@@ -200,7 +202,8 @@ func (r *reader) testNetConnection(c *Command, o *yaml.Node) bool {
 	if !dump.Has(o, "ComputerName") || dump.Child(o, "TcpTestSucceeded", "PingSucceeded") == nil {
 		return false
 	}
-	t := Trial{Tool: "Test-NetConnection", Host: dump.Str(o, "ComputerName"), Address: dump.Addr(dump.Str(o, "RemoteAddress")), Source: dump.Addr(firstWord(dump.Str(o, "SourceAddress")))}
+	t := Trial{Tool: "Test-NetConnection", Host: dump.Str(o, "ComputerName"), Address: dump.Addr(dump.Str(o, "RemoteAddress")),
+		Source: dump.Addr(firstWord(dump.Str(o, "SourceAddress")))}
 	if s := dump.Child(o, "SourceAddress"); s != nil && s.Kind == yaml.MappingNode {
 		t.Source = dump.Addr(dump.Str(s, "IPAddress"))
 	}

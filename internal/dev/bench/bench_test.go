@@ -108,12 +108,14 @@ func BenchmarkBlockedPacket(b *testing.B) {
 	n := newNode(b, hns.L2Bridge, 100)
 	acls := []hns.Policy{hns.NewPolicy(hns.ACLSettings{Action: hns.ACLBlock, Direction: hns.ACLIn, Priority: 65500, RuleType: "Switch"})}
 	for i := range 50 {
-		acls = append(acls, hns.NewPolicy(hns.ACLSettings{Action: hns.ACLAllow, Direction: hns.ACLIn, Priority: uint16(900 + i), RuleType: "Switch",
+		acls = append(acls, hns.NewPolicy(hns.ACLSettings{Action: hns.ACLAllow, Direction: hns.ACLIn, Priority: uint16(900 + i),
+			RuleType:        "Switch",
 			RemoteAddresses: fmt.Sprintf("10.1.%d.0/24", i), Protocols: "6", LocalPorts: "80"}))
 	}
 	n.client.Policies = append(n.client.Policies, acls...)
 	pt := n.clientPort()
-	frame := packet.Build(packet.Spec{EthDst: pt.MAC, Src: internet, Dst: netip.MustParseAddr("10.244.1.4"), Proto: packet.TCP, SrcPort: 40000, DstPort: 80, TCPFlags: packet.SYN}).Bytes()
+	frame := packet.Build(packet.Spec{EthDst: pt.MAC, Src: internet, Dst: netip.MustParseAddr("10.244.1.4"), Proto: packet.TCP, SrcPort: 40000,
+		DstPort: 80, TCPFlags: packet.SYN}).Bytes()
 	var p packet.Packet
 	env := &vfp.Env{}
 	b.ReportAllocs()
@@ -130,7 +132,8 @@ func BenchmarkTunnel(b *testing.B) {
 	n := newNode(b, hns.Overlay, 100)
 	pt := &vfp.Port{ID: "external", External: true}
 	pt.SetLayers(n.compiler.External([]*hns.Network{n.network}))
-	q := packet.Build(packet.Spec{EthDst: hostMAC, Src: remote, Dst: netip.MustParseAddr("10.244.1.4"), Proto: packet.TCP, SrcPort: 40000, DstPort: 80, TCPFlags: packet.ACK})
+	q := packet.Build(packet.Spec{EthDst: hostMAC, Src: remote, Dst: netip.MustParseAddr("10.244.1.4"), Proto: packet.TCP, SrcPort: 40000,
+		DstPort: 80, TCPFlags: packet.ACK})
 	if err := q.Encap(packet.Outer{EthDst: hostMAC, Src: netip.MustParseAddr("192.168.1.12"), Dst: mgmt, VNI: 4096}); err != nil {
 		b.Fatal(err)
 	}

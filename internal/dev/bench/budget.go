@@ -37,25 +37,35 @@ type budget struct {
 // budgets are the limits, in the order of the table.
 var budgets = []budget{
 	{measure, -1, 0, 0, "the measure: one packet of 2,000 flows rewritten by hand", "no layers, no hops, no output"},
-	{"CachedFlow", 6, 88 * time.Nanosecond, 0, "one 64-byte packet of a known flow: parse, look up, rewrite", "one port: no hops, no stack, no output"},
-	{"FirstPacket", 100, 2 * time.Microsecond, -1, "the first packet of a connection: all layers of one port, new flows", "no hops, no stack, no output"},
+	{"CachedFlow", 6, 88 * time.Nanosecond, 0, "one 64-byte packet of a known flow: parse, look up, rewrite",
+		"one port: no hops, no stack, no output"},
+	{"FirstPacket", 100, 2 * time.Microsecond, -1, "the first packet of a connection: all layers of one port, new flows",
+		"no hops, no stack, no output"},
 	{"BlockedPacket", 40, 2 * time.Microsecond, -1, "a packet that an ACL drops", "one port"},
 	{"Tunnel", 14, 0, -1, "one VXLAN packet from the wire: parse, open, rewrite", "one port"},
 	{"Compile", 320_000, 0, -1, "all rules of one port from HNS objects", "no packet"},
 	{"TracePort", 520, 0, -1, "one packet with every step of one port recorded", "no hops, no text"},
-	{"TraceLab", 1400, 20 * time.Microsecond, -1, "one flow there and back over two machines, every step recorded", "no text, the lab is built"},
-	{"TraceLarge/10-nodes-10000-Services", 4500, 50 * time.Microsecond, -1, "such a flow in a larger lab; to a Service it has a path for each of three backends", "no text, the lab is built"},
-	{"TraceLarge", 4500, 20 * time.Microsecond, -1, "such a flow in a larger lab; to a Service it has a path for each of three backends", "no text, the lab is built"},
-	{"TraceAll", 1200, 18750 * time.Nanosecond, -1, "one pair of 400 pods, traced there and back; all 160,000 in 3 s", "no text; memory is used again, and the processors of the machine at once"},
+	{"TraceLab", 1400, 20 * time.Microsecond, -1, "one flow there and back over two machines, every step recorded",
+		"no text, the lab is built"},
+	{"TraceLarge/10-nodes-10000-Services", 4500, 50 * time.Microsecond, -1,
+		"such a flow in a larger lab; to a Service it has a path for each of three backends", "no text, the lab is built"},
+	{"TraceLarge", 4500, 20 * time.Microsecond, -1, "such a flow in a larger lab; to a Service it has a path for each of three backends",
+		"no text, the lab is built"},
+	{"TraceAll", 1200, 18750 * time.Nanosecond, -1, "one pair of 400 pods, traced there and back; all 160,000 in 3 s",
+		"no text; memory is used again, and the processors of the machine at once"},
 	{"Connection", 4000, 0, -1, "a connection of the live network: frames there and back", "no sockets"},
 	{"ReplayMillion/every_machine", 1e8, 0, -1, "10,000 packets, each of which visits each machine", "no file is read or written"},
-	{"ReplayMillion", 1e8, 600 * time.Millisecond, -1, "a million packets over all hops of their paths", "no file is read or written; output is made and thrown away"},
-	{"ReplayMillionOnePort", 8e6, 150 * time.Millisecond, -1, "a million packets through one port of two layers", "read from memory; no hops, nothing is written"},
+	{"ReplayMillion", 1e8, 600 * time.Millisecond, -1, "a million packets over all hops of their paths",
+		"no file is read or written; output is made and thrown away"},
+	{"ReplayMillionOnePort", 8e6, 150 * time.Millisecond, -1, "a million packets through one port of two layers",
+		"read from memory; no hops, nothing is written"},
 	{"Endpoints", 8e6, 0, -1, "15,000 endpoints made, 5,000 taken away, HNS chooses the addresses", "no rules, no packet"},
-	{"Calls/query", 1000, 6700 * time.Nanosecond, -1, "one query of the HNS service over its Unix socket", "no Wine, client and service in one process; waiting counts"},
+	{"Calls/query", 1000, 6700 * time.Nanosecond, -1, "one query of the HNS service over its Unix socket",
+		"no Wine, client and service in one process; waiting counts"},
 	{"Calls/four_clients", 1500, 0, -1, "one enumeration, four clients at once", "no Wine; waiting counts"},
 	{"Calls/create_and_delete", 3000, 0, -1, "a namespace made, deleted and closed: three calls", "no Wine; waiting counts"},
-	{"CallsWine", 5000, 100 * time.Microsecond, -1, "one enumeration by a Windows program under Wine over loopback", "the program runs already; waiting counts"},
+	{"CallsWine", 5000, 100 * time.Microsecond, -1, "one enumeration by a Windows program under Wine over loopback",
+		"the program runs already; waiting counts"},
 	{"ReadMillion", 8e6, 0, -1, "a million packets read from a capture in memory", "no packet is parsed"},
 	{"Write", 16, 0, -1, "one frame written as pcapng", "no file"},
 	{"Load", 3, 0, -1, "one packet parsed", "no rewrite"},
@@ -174,7 +184,8 @@ func Print(w io.Writer, rows []Row) (over int, err error) {
 		if b.goal > 0 {
 			goal = duration(float64(b.goal))
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name, duration(r.nanoseconds), multiple(times), multiple(b.times), goal, bytes, allocs, strings.Join(notes, ", "), b.what, b.not)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name, duration(r.nanoseconds), multiple(times), multiple(b.times), goal,
+			bytes, allocs, strings.Join(notes, ", "), b.what, b.not)
 	}
 	return over, out.Flush()
 }

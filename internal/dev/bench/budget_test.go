@@ -59,7 +59,8 @@ func TestParseRefusesNonsense(t *testing.T) {
 }
 
 func TestBudgetOfTheLongestName(t *testing.T) {
-	for name, want := range map[string]string{"LoadLedger": "LoadLedger", "LoadApply": "Load", "CheckThousand/all-64": "CheckThousand/all", "Nothing": ""} {
+	for name, want := range map[string]string{"LoadLedger": "LoadLedger", "LoadApply": "Load", "CheckThousand/all-64": "CheckThousand/all",
+		"Nothing": ""} {
 		if got := budgetOf(name).name; got != want {
 			t.Errorf("%s has the budget of %q, want %q", name, got, want)
 		}

@@ -52,7 +52,8 @@ func newNode(tb testing.TB, typ hns.NetworkType, services int) *node {
 		nw.Ipams[0].Subnets[0].Routes[0].NextHop = "10.244.1.1"
 		nw.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.VSIDSettings{IsolationId: 4096})}
 		nw.Policies = []hns.Policy{hns.NewPolicy(hns.RemoteSubnetRouteSettings{
-			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5d-aa-bb-cc"})}
+			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12",
+			DistributedRouterMacAddress: "00-15-5d-aa-bb-cc"})}
 	}
 	made, err := s.CreateNetwork(nw)
 	must(err)

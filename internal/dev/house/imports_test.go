@@ -224,7 +224,8 @@ func TestSet(t *testing.T) {
 	if got, want := fmt.Sprint(s), "sim/... internal/dev/docsgen but sim/trace/..."; got != want {
 		t.Errorf("read as %q, want %q", got, want)
 	}
-	for pkg, want := range map[string]bool{"sim": true, "sim/kube": true, "sim/trace": false, "sim/trace/text": false, "sim/tracer": true, "simulator": false, "internal/dev/docsgen": true, "internal/dev/docsgen/a": false} {
+	for pkg, want := range map[string]bool{"sim": true, "sim/kube": true, "sim/trace": false, "sim/trace/text": false, "sim/tracer": true,
+		"simulator": false, "internal/dev/docsgen": true, "internal/dev/docsgen/a": false} {
 		if s.has(pkg) != want {
 			t.Errorf("%s has %s: %v, want %v", s, pkg, !want, want)
 		}

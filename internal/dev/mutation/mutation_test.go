@@ -180,7 +180,8 @@ func TestSample(t *testing.T) {
 		return all
 	}
 	few := names(sampleSource, 5)
-	if moved := names(strings.Replace(sampleSource, "const limit", "\n// A comment.\nconst limit", 1), 5); strings.Join(few, "|") != strings.Join(moved, "|") {
+	if moved := names(strings.Replace(sampleSource, "const limit", "\n// A comment.\nconst limit", 1), 5); strings.Join(few,
+		"|") != strings.Join(moved, "|") {
 		t.Errorf("%q became %q", few, moved)
 	}
 	more := strings.Join(names(sampleSource, 12), "|")

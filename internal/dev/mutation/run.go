@@ -56,7 +56,8 @@ func (r *runner) build(ctx context.Context, binary string, replace map[string]st
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, "-overlay", overlay, "-gcflags", r.pkg.ImportPath+"=-e", r.pkg.ImportPath)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, "-overlay", overlay, "-gcflags", r.pkg.ImportPath+"=-e",
+		r.pkg.ImportPath)
 	cmd.Dir = r.pkg.Dir
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

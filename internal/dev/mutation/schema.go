@@ -143,7 +143,8 @@ func (s *schema) write(name string, files []string, ms []mutant) error {
 	}
 	// The number itself is in a file that the package does not have.
 	out := filepath.Join(s.scratch, numberVariable+".go")
-	text := fmt.Sprintf("package %s\n\nimport (\n\tos__ \"os\"\n\tstrconv__ \"strconv\"\n)\n\nvar %s = func() int { n, _ := strconv__.Atoi(os__.Getenv(%q)); return n }()\n",
+	text := fmt.Sprintf(
+		"package %s\n\nimport (\n\tos__ \"os\"\n\tstrconv__ \"strconv\"\n)\n\nvar %s = func() int { n, _ := strconv__.Atoi(os__.Getenv(%q)); return n }()\n",
 		name, numberVariable, environment)
 	s.replace[filepath.Join(s.dir, numberVariable+".go")] = out
 	return os.WriteFile(out, []byte(text), 0o600)

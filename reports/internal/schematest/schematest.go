@@ -132,7 +132,8 @@ func (w *walker) fields(typ reflect.Type, o *Object, at string) {
 			w.t.Errorf("%s.%s (Go field %s.%s) is not in the schema", at, name, typ, f.Name)
 			continue
 		}
-		if optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"); optional == slices.Contains(o.Required, name) {
+		if optional := strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero"); optional == slices.Contains(o.Required,
+			name) {
 			w.t.Errorf("%s.%s: optional is %v, required is %v", at, name, optional, !optional)
 		}
 		w.walk(f.Type, p, at+"."+name)

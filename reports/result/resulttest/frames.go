@@ -48,7 +48,8 @@ func (p packet) frame() []byte {
 		}
 		return m
 	}
-	eth := &layers.Ethernet{SrcMAC: mac(p.smac, "00:15:5d:4a:01:04"), DstMAC: mac(p.dmac, "00:15:5d:00:01:0b"), EthernetType: layers.EthernetTypeIPv4}
+	eth := &layers.Ethernet{SrcMAC: mac(p.smac, "00:15:5d:4a:01:04"), DstMAC: mac(p.dmac, "00:15:5d:00:01:0b"),
+		EthernetType: layers.EthernetTypeIPv4}
 	ip := &layers.IPv4{Version: 4, TTL: 128, SrcIP: net.ParseIP(p.src), DstIP: net.ParseIP(p.dst), Flags: layers.IPv4DontFragment}
 	var ls []gopacket.SerializableLayer
 	switch p.proto {
@@ -63,7 +64,8 @@ func (p packet) frame() []byte {
 		if p.reply {
 			t = layers.ICMPv4TypeEchoReply
 		}
-		ls = []gopacket.SerializableLayer{eth, ip, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(uint8(t), 0), Id: 1, Seq: 1}, gopacket.Payload("abcdefghijklmnopqrstuvwabcdefghi")}
+		ls = []gopacket.SerializableLayer{eth, ip, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(uint8(t), 0), Id: 1, Seq: 1},
+			gopacket.Payload("abcdefghijklmnopqrstuvwabcdefghi")}
 	default:
 		ip.Protocol = layers.IPProtocolTCP
 		t := &layers.TCP{SrcPort: layers.TCPPort(p.sport), DstPort: layers.TCPPort(p.dport), Seq: 1, SYN: true, ACK: p.reply, Window: 64240}

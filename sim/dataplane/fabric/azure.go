@@ -57,7 +57,10 @@ func (a Azure) Attach(s *wire.Segment) {
 // cut makes fragments of a packet that is larger than the network carries.
 func cut(sim *wire.Simulation, p *packet.Packet, mtu int) bool {
 	if p.DontFragment() {
-		sim.RecordUnknown(fmt.Sprintf("what the virtual network does with a packet of %d bytes that must not be cut into fragments, where it carries %d, is not known", p.Size(), mtu))
+		sim.RecordUnknown(
+			fmt.Sprintf(
+				"what the virtual network does with a packet of %d bytes that must not be cut into fragments, where it carries %d, is not known",
+				p.Size(), mtu))
 		return false
 	}
 	record(sim, "Azure host", p, trace.Step{Action: trace.ActNote, Event: trace.Of(fragments{p.Size(), mtu})}.Cite(factFragments))
@@ -90,7 +93,9 @@ func (n *virtualNetwork) send(sim *wire.Simulation, from *wire.NIC, p *packet.Pa
 		return
 	}
 	if h.Proto == packet.UDP && h.DstPort == hostsOwnPort {
-		n.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Event: trace.Note("UDP port 65330 is reserved for the host: nothing is delivered to it")}, factHostsPort)
+		n.drop(sim, p,
+			trace.Step{Reason: trace.FabricPolicy, Event: trace.Note("UDP port 65330 is reserved for the host: nothing is delivered to it")},
+			factHostsPort)
 		return
 	}
 	udr := n.userRoute(h.Dst)

@@ -49,7 +49,8 @@ func TestVirtualNetwork(t *testing.T) {
 		reason   trace.Reason
 	}{
 		{name: "between machines", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 22, to: 1},
-		{name: "an answer to UDP port 65330", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.UDP, port: 65330, to: -1, reason: trace.FabricPolicy},
+		{name: "an answer to UDP port 65330", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.UDP, port: 65330, to: -1,
+			reason: trace.FabricPolicy},
 		{name: "TCP port 65330", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 65330, to: 1},
 		{name: "the UDP port beside it", src: "10.0.0.1", dst: "10.0.0.2", proto: packet.UDP, port: 65331, to: 1},
 		{name: "to a second address of a machine", src: "10.0.0.1", dst: "10.0.0.22", proto: packet.TCP, port: 22, to: 1},
@@ -58,43 +59,74 @@ func TestVirtualNetwork(t *testing.T) {
 		{name: "from the outside", from: 2, src: "192.0.2.1", dst: "10.0.0.1", proto: packet.TCP, port: 443, to: 0},
 		{name: "between IPv6 addresses", src: "fd00::1", dst: "fd00::2", proto: packet.TCP, port: 22, to: 1},
 		{name: "an IPv6 address of nobody", src: "fd00::1", dst: "fd00::9", proto: packet.TCP, port: 22, to: -1, reason: trace.NoRoute},
-		{name: "another machine's IPv6 address", src: "fd00::2", dst: "fd00::2", proto: packet.TCP, port: 22, to: -1, reason: trace.SpoofedSource},
-		{name: "an IPv6 address that is not known to the network", src: "fd01::1", dst: "fd00::2", proto: packet.TCP, port: 22, to: -1, reason: trace.SpoofedSource},
-		{name: "a pod that is not known to the network", src: "10.244.1.4", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
+		{name: "another machine's IPv6 address", src: "fd00::2", dst: "fd00::2", proto: packet.TCP, port: 22, to: -1,
+			reason: trace.SpoofedSource},
+		{name: "an IPv6 address that is not known to the network", src: "fd01::1", dst: "fd00::2", proto: packet.TCP, port: 22, to: -1,
+			reason: trace.SpoofedSource},
+		{name: "a pod that is not known to the network", src: "10.244.1.4", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1,
+			reason: trace.SpoofedSource},
 		{name: "another machine's address", src: "10.0.0.2", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
-		{name: "a pod, with IP forwarding", net: Azure{IPForwarding: true}, src: "10.244.1.4", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: 1},
-		{name: "to a pod, without a route", net: Azure{IPForwarding: true}, src: "10.244.1.4", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 2},
-		{name: "to a pod, by a user-defined route", net: Azure{IPForwarding: true, Routes: []Route{udr}}, src: "10.244.1.4", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
-		{name: "to a pod, by a route to a NIC without IP forwarding", net: Azure{Routes: []Route{udr}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: -1, reason: trace.NotForwarding},
-		{name: "a floating address", net: Azure{Routes: []Route{floating}}, from: 2, src: "192.0.2.1", dst: "192.0.2.80", proto: packet.TCP, port: 80, to: 1},
-		{name: "from a floating address", net: Azure{Routes: []Route{floating}}, from: 1, src: "192.0.2.80", dst: "192.0.2.1", proto: packet.TCP, port: 80, to: 2},
-		{name: "from another machine's floating address", net: Azure{Routes: []Route{floating}}, src: "192.0.2.80", dst: "192.0.2.1", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
-		{name: "from a prefix that is routed to the machine", net: Azure{Routes: []Route{udr}}, from: 1, src: "10.244.2.0", dst: "10.0.0.1", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
-		{name: "the gateway does not send for a machine", from: 2, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
+		{name: "a pod, with IP forwarding", net: Azure{IPForwarding: true}, src: "10.244.1.4", dst: "10.0.0.2", proto: packet.TCP, port: 80,
+			to: 1},
+		{name: "to a pod, without a route", net: Azure{IPForwarding: true}, src: "10.244.1.4", dst: "10.244.2.4", proto: packet.TCP, port: 80,
+			to: 2},
+		{name: "to a pod, by a user-defined route", net: Azure{IPForwarding: true, Routes: []Route{udr}}, src: "10.244.1.4", dst: "10.244.2.4",
+			proto: packet.TCP, port: 80, to: 1},
+		{name: "to a pod, by a route to a NIC without IP forwarding", net: Azure{Routes: []Route{udr}}, src: "10.0.0.1", dst: "10.244.2.4",
+			proto: packet.TCP, port: 80, to: -1, reason: trace.NotForwarding},
+		{name: "a floating address", net: Azure{Routes: []Route{floating}}, from: 2, src: "192.0.2.1", dst: "192.0.2.80", proto: packet.TCP,
+			port: 80, to: 1},
+		{name: "from a floating address", net: Azure{Routes: []Route{floating}}, from: 1, src: "192.0.2.80", dst: "192.0.2.1", proto: packet.TCP,
+			port: 80, to: 2},
+		{name: "from another machine's floating address", net: Azure{Routes: []Route{floating}}, src: "192.0.2.80", dst: "192.0.2.1",
+			proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
+		{name: "from a prefix that is routed to the machine", net: Azure{Routes: []Route{udr}}, from: 1, src: "10.244.2.0", dst: "10.0.0.1",
+			proto: packet.TCP, port: 80, to: -1, reason: trace.SpoofedSource},
+		{name: "the gateway does not send for a machine", from: 2, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1,
+			reason: trace.SpoofedSource},
 		{name: "the gateway's own address", from: 2, src: "10.0.0.254", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: 1},
-		{name: "the longest user-defined route", net: Azure{IPForwarding: true, Routes: []Route{wide, udr}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
-		{name: "the longest user-defined route, in another order", net: Azure{IPForwarding: true, Routes: []Route{udr, wide}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
-		{name: "of equal user-defined routes the first", net: Azure{IPForwarding: true, Routes: []Route{udr, {To: udr.To, Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
-		{name: "a user-defined route for others", net: Azure{IPForwarding: true, Routes: []Route{udr}}, src: "10.0.0.1", dst: "10.244.3.4", proto: packet.TCP, port: 80, to: 2},
-		{name: "no route for the network's own addresses", net: Azure{Routes: []Route{{To: prefix("10.0.0.0/8"), Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: 1},
-		{name: "a route to the gateway needs no IP forwarding", net: Azure{Routes: []Route{{To: prefix("10.244.0.0/16"), Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 2},
-		{name: "a route to nobody", net: Azure{IPForwarding: true, Routes: []Route{{To: prefix("10.244.0.0/16"), Via: netip.MustParseAddr("10.0.0.99")}}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP, port: 80, to: -1, reason: trace.NoRoute},
-		{name: "the gateway sends nothing back to itself", from: 2, src: "192.0.2.1", dst: "192.0.2.2", proto: packet.TCP, port: 80, to: -1, reason: trace.NoRoute},
-		{name: "denied from a prefix", net: Azure{Rules: []Rule{{From: prefix("10.0.0.0/30")}}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.FabricPolicy},
-		{name: "denied, the first port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.FabricPolicy},
-		{name: "denied, the last port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 90, to: -1, reason: trace.FabricPolicy},
+		{name: "the longest user-defined route", net: Azure{IPForwarding: true, Routes: []Route{wide, udr}}, src: "10.0.0.1", dst: "10.244.2.4",
+			proto: packet.TCP, port: 80, to: 1},
+		{name: "the longest user-defined route, in another order", net: Azure{IPForwarding: true, Routes: []Route{udr, wide}}, src: "10.0.0.1",
+			dst: "10.244.2.4", proto: packet.TCP, port: 80, to: 1},
+		{name: "of equal user-defined routes the first", net: Azure{IPForwarding: true,
+			Routes: []Route{udr, {To: udr.To, Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.244.2.4", proto: packet.TCP,
+			port: 80, to: 1},
+		{name: "a user-defined route for others", net: Azure{IPForwarding: true, Routes: []Route{udr}}, src: "10.0.0.1", dst: "10.244.3.4",
+			proto: packet.TCP, port: 80, to: 2},
+		{name: "no route for the network's own addresses", net: Azure{
+			Routes: []Route{{To: prefix("10.0.0.0/8"), Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.0.0.2",
+			proto: packet.TCP, port: 80, to: 1},
+		{name: "a route to the gateway needs no IP forwarding", net: Azure{
+			Routes: []Route{{To: prefix("10.244.0.0/16"), Via: netip.MustParseAddr("10.0.0.254")}}}, src: "10.0.0.1", dst: "10.244.2.4",
+			proto: packet.TCP, port: 80, to: 2},
+		{name: "a route to nobody", net: Azure{IPForwarding: true,
+			Routes: []Route{{To: prefix("10.244.0.0/16"), Via: netip.MustParseAddr("10.0.0.99")}}}, src: "10.0.0.1", dst: "10.244.2.4",
+			proto: packet.TCP, port: 80, to: -1, reason: trace.NoRoute},
+		{name: "the gateway sends nothing back to itself", from: 2, src: "192.0.2.1", dst: "192.0.2.2", proto: packet.TCP, port: 80, to: -1,
+			reason: trace.NoRoute},
+		{name: "denied from a prefix", net: Azure{Rules: []Rule{{From: prefix("10.0.0.0/30")}}}, src: "10.0.0.1", dst: "10.0.0.2",
+			proto: packet.TCP, port: 80, to: -1, reason: trace.FabricPolicy},
+		{name: "denied, the first port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1,
+			reason: trace.FabricPolicy},
+		{name: "denied, the last port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 90, to: -1,
+			reason: trace.FabricPolicy},
 		{name: "denied, the port before", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 79, to: 1},
-		{name: "denied", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 85, to: -1, reason: trace.FabricPolicy},
+		{name: "denied", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 85, to: -1,
+			reason: trace.FabricPolicy},
 		{name: "another port", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 91, to: 1},
 		{name: "another protocol", net: Azure{Rules: []Rule{deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.UDP, port: 85, to: 1},
 		{name: "another machine", net: Azure{Rules: []Rule{deny}}, from: 1, src: "10.0.0.2", dst: "10.0.0.1", proto: packet.TCP, port: 85, to: 0},
-		{name: "the first rule that matches counts: allow", net: Azure{Rules: []Rule{allow, deny}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: 1},
-		{name: "the first rule that matches counts: deny", net: Azure{Rules: []Rule{deny, allow}}, src: "10.0.0.1", dst: "10.0.0.2", proto: packet.TCP, port: 80, to: -1, reason: trace.FabricPolicy},
+		{name: "the first rule that matches counts: allow", net: Azure{Rules: []Rule{allow, deny}}, src: "10.0.0.1", dst: "10.0.0.2",
+			proto: packet.TCP, port: 80, to: 1},
+		{name: "the first rule that matches counts: deny", net: Azure{Rules: []Rule{deny, allow}}, src: "10.0.0.1", dst: "10.0.0.2",
+			proto: packet.TCP, port: 80, to: -1, reason: trace.FabricPolicy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// The second machine would answer ARP for a pod of its own, which
 			// says nothing about what the network knows.
-			vms := []*vm{{addrs: []string{"10.0.0.1", "10.244.1.4", "fd00::1", "fd01::1"}}, {addrs: []string{"10.0.0.2", "10.0.0.22", "10.244.2.4", "fd00::2"}}, {addrs: []string{"10.0.0.254"}, gateway: true}}
+			vms := []*vm{{addrs: []string{"10.0.0.1", "10.244.1.4", "fd00::1", "fd01::1"}},
+				{addrs: []string{"10.0.0.2", "10.0.0.22", "10.244.2.4", "fd00::2"}}, {addrs: []string{"10.0.0.254"}, gateway: true}}
 			s := &wire.Segment{Name: "vnet"}
 			var nics []*wire.NIC
 			for i, v := range vms {
@@ -105,7 +137,8 @@ func TestVirtualNetwork(t *testing.T) {
 			c.net.Subnets = []netip.Prefix{prefix("10.0.0.0/24"), prefix("fd00::/64")}
 			c.net.Attach(s)
 			sim := &wire.Simulation{Rec: &trace.Recorder{}}
-			p := packet.Build(packet.Spec{EthSrc: nics[c.from].MAC, EthDst: hostMAC, Src: netip.MustParseAddr(c.src), Dst: netip.MustParseAddr(c.dst), Proto: c.proto, SrcPort: 40000, DstPort: c.port, TCPFlags: packet.SYN})
+			p := packet.Build(packet.Spec{EthSrc: nics[c.from].MAC, EthDst: hostMAC, Src: netip.MustParseAddr(c.src),
+				Dst: netip.MustParseAddr(c.dst), Proto: c.proto, SrcPort: 40000, DstPort: c.port, TCPFlags: packet.SYN})
 			s.Send(sim, nics[c.from], p)
 			if err := sim.Run(); err != nil {
 				t.Fatal(err)
@@ -132,7 +165,8 @@ func TestVirtualNetwork(t *testing.T) {
 			if gateway := strings.HasSuffix(last.Text(), "gateway"); gateway != (c.to == 2 && !strings.Contains(c.name, "needs no IP forwarding")) {
 				t.Errorf("the last step says %q", last.Text())
 			}
-			if last.Place != "fabric" || last.Object != "Azure host" || (last.Action == trace.ActDrop) != (c.to < 0) || last.Evidence == "" || last.Packet.IsZero() {
+			if last.Place != "fabric" || last.Object != "Azure host" || (last.Action == trace.ActDrop) != (c.to < 0) || last.Evidence == "" ||
+				last.Packet.IsZero() {
 				t.Errorf("the last step is %+v", last)
 			}
 		})
@@ -148,7 +182,8 @@ func TestAnswersOfAllowedFlowsPass(t *testing.T) {
 	s.Attach(nb)
 	Azure{Subnets: []netip.Prefix{prefix("10.0.0.0/24")}, Rules: []Rule{{Name: "no-answers", From: prefix("10.0.0.2/32")}}}.Attach(s)
 	sim := &wire.Simulation{}
-	spec := packet.Spec{EthDst: hostMAC, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 1000, DstPort: 53}
+	spec := packet.Spec{EthDst: hostMAC, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP,
+		SrcPort: 1000, DstPort: 53}
 	s.Send(sim, na, packet.Build(spec))
 	spec.Src, spec.Dst, spec.SrcPort, spec.DstPort = spec.Dst, spec.Src, 53, 1000
 	s.Send(sim, nb, packet.Build(spec))

@@ -25,7 +25,8 @@ var (
 	FactEdgeNAT = evidence.New("fabric.edge-nat", evidence.Inferred,
 		"At the edge of a cloud network only the primary addresses of machines are translated to public ones, for TCP and UDP.")
 	factLink = evidence.New("fabric.link", evidence.Stated,
-		"A link that is cut carries no frames in either direction; one with loss loses that share of frames, each independently.", "the lab", "tc-netem(8)")
+		"A link that is cut carries no frames in either direction; one with loss loses that share of frames, each independently.", "the lab",
+		"tc-netem(8)")
 	factFilter = evidence.New("fabric.filter", evidence.Stated,
 		"A packet that the rules of a network's own switches drop reaches no machine; the first rule that matches decides, for each packet separately.", "the lab")
 )

@@ -41,7 +41,8 @@ func TestFilter(t *testing.T) {
 			}
 			*got = nil
 			sim := &wire.Simulation{Rec: &trace.Recorder{}}
-			s.Send(sim, from, packet.Build(packet.Spec{EthSrc: from.MAC, EthDst: to.MAC, Src: netip.MustParseAddr(c.src), Dst: netip.MustParseAddr(c.dst), Proto: c.proto, SrcPort: 80, DstPort: c.port}))
+			s.Send(sim, from, packet.Build(packet.Spec{EthSrc: from.MAC, EthDst: to.MAC, Src: netip.MustParseAddr(c.src),
+				Dst: netip.MustParseAddr(c.dst), Proto: c.proto, SrcPort: 80, DstPort: c.port}))
 			if err := sim.Run(); err != nil {
 				t.Fatal(err)
 			}

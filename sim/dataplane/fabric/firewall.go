@@ -48,7 +48,8 @@ func (f *Firewall) Pass(sim *wire.Simulation, p *packet.Packet) bool {
 		return false
 	}
 	if r := denying(sim, f.rules, h); r != nil {
-		f.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the firewall", Event: trace.Of(deniedByRule{"rule", r.Name}), From: r.Origin})
+		f.drop(sim, p, trace.Step{Reason: trace.FabricPolicy, Rule: r.Name, RuleType: "rule of the firewall",
+			Event: trace.Of(deniedByRule{"rule", r.Name}), From: r.Origin})
 		return false
 	}
 	journal.KeepKey(sim.Journal, f.known, t)

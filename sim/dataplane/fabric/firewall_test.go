@@ -28,7 +28,8 @@ func TestFirewall(t *testing.T) {
 		reason trace.Reason // "" passes
 		forget bool
 	}{
-		{name: "a reply whose request took another way", proto: packet.TCP, from: "10.0.1.9:80", to: "10.0.0.5:1000", flags: syn | ack, reason: trace.NoFlow},
+		{name: "a reply whose request took another way", proto: packet.TCP, from: "10.0.1.9:80", to: "10.0.0.5:1000", flags: syn | ack,
+			reason: trace.NoFlow},
 		{name: "a segment in mid-connection", proto: packet.TCP, from: "10.0.0.5:1000", to: "10.0.1.9:80", flags: ack, reason: trace.NoFlow},
 		{name: "a reset of nothing", proto: packet.TCP, from: "10.0.0.5:1000", to: "10.0.1.9:80", flags: rst, reason: trace.NoFlow},
 		{name: "a connection that a rule allows", proto: packet.TCP, from: "10.0.0.5:1000", to: "10.0.1.9:80", flags: syn},
@@ -38,20 +39,23 @@ func TestFirewall(t *testing.T) {
 		{name: "from elsewhere", proto: packet.TCP, from: "10.0.2.5:1000", to: "10.0.1.9:80", flags: syn, reason: trace.FabricPolicy},
 		{name: "a datagram", proto: packet.UDP, from: "10.0.0.5:1000", to: "10.0.1.9:53"},
 		{name: "its answer", proto: packet.UDP, from: "10.0.1.9:53", to: "10.0.0.5:1000"},
-		{name: "after it has forgotten", forget: true, proto: packet.TCP, from: "10.0.1.9:80", to: "10.0.0.5:1000", flags: ack, reason: trace.NoFlow},
+		{name: "after it has forgotten", forget: true, proto: packet.TCP, from: "10.0.1.9:80", to: "10.0.0.5:1000", flags: ack,
+			reason: trace.NoFlow},
 	} {
 		if c.forget {
 			firewall.Forget()
 		}
 		src, dst := netip.MustParseAddrPort(c.from), netip.MustParseAddrPort(c.to)
-		p := packet.Build(packet.Spec{Proto: c.proto, Src: src.Addr(), SrcPort: src.Port(), Dst: dst.Addr(), DstPort: dst.Port(), TCPFlags: c.flags})
+		p := packet.Build(packet.Spec{Proto: c.proto, Src: src.Addr(), SrcPort: src.Port(), Dst: dst.Addr(), DstPort: dst.Port(),
+			TCPFlags: c.flags})
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		pass := firewall.Pass(sim, p)
 		steps := sim.Rec.Steps()
 		if pass != (c.reason == "") || sim.Lost.Reason != c.reason || pass != (len(steps) == 0) {
 			t.Errorf("%s: pass %v, lost %+v, want %q", c.name, pass, sim.Lost, c.reason)
 		}
-		if !pass && (steps[0].Reason != c.reason || steps[0].Action != trace.ActDrop || steps[0].Evidence == "" || sim.Lost.Object != "router gw") {
+		if !pass && (steps[0].Reason != c.reason || steps[0].Action != trace.ActDrop || steps[0].Evidence == "" ||
+			sim.Lost.Object != "router gw") {
 			t.Errorf("%s: step %+v", c.name, steps[0])
 		}
 	}

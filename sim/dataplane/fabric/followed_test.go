@@ -12,7 +12,8 @@ import (
 // TestWhatEndsAPath records a packet's way through a firewall and through a virtual network,
 // which then forget what they have let through: the way must hold no more.
 func TestWhatEndsAPath(t *testing.T) {
-	spec := packet.Spec{EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}, EthDst: hostMAC, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"),
+	spec := packet.Spec{EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}, EthDst: hostMAC, Src: netip.MustParseAddr("10.0.0.1"),
+		Dst:   netip.MustParseAddr("10.0.0.2"),
 		Proto: packet.UDP, SrcPort: 40000, DstPort: 53}
 	firewall := NewFirewall("fabric", "router gw", []Rule{{Name: "rest", Allow: true}})
 	s := &wire.Segment{Name: "vnet"}
@@ -51,7 +52,8 @@ func TestWhatEndsAPath(t *testing.T) {
 func TestDeniedKeepsNoPath(t *testing.T) {
 	r := &path.Record{}
 	firewall := NewFirewall("fabric", "router gw", []Rule{{Name: "rest"}})
-	p := packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 40000, DstPort: 53})
+	p := packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP,
+		SrcPort: 40000, DstPort: 53})
 	if firewall.Pass(&wire.Simulation{Path: r}, p) || r.Keepable() {
 		t.Error("the path of a packet that the firewall dropped is kept")
 	}

@@ -46,7 +46,8 @@ func cable(on, at wire.Line) (send func(sim *wire.Simulation, port uint16) (arri
 	s.Attach(nb)
 	return func(sim *wire.Simulation, port uint16) bool {
 		before := len(b.got)
-		s.Send(sim, na, packet.Build(packet.Spec{EthSrc: na.MAC, EthDst: nb.MAC, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 1, DstPort: port, Payload: make([]byte, 1000-42)}))
+		s.Send(sim, na, packet.Build(packet.Spec{EthSrc: na.MAC, EthDst: nb.MAC, Src: netip.MustParseAddr("10.0.0.1"),
+			Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, SrcPort: 1, DstPort: port, Payload: make([]byte, 1000-42)}))
 		_ = sim.Run()
 		return len(b.got) > before
 	}
@@ -71,7 +72,8 @@ func TestLinksOfATrace(t *testing.T) {
 			if arrived != (c.reason == "") || sim.Lost.Reason != c.reason {
 				t.Errorf("%s %s: arrived %v, lost %q", c.name, where, arrived, sim.Lost.Reason)
 			}
-			if c.reason != "" && !slices.ContainsFunc(sim.Rec.Steps(), func(s trace.Step) bool { return s.Reason == c.reason && s.Place == wire.Fabric }) {
+			if c.reason != "" && !slices.ContainsFunc(sim.Rec.Steps(),
+				func(s trace.Step) bool { return s.Reason == c.reason && s.Place == wire.Fabric }) {
 				t.Errorf("%s %s: no step says it", c.name, where)
 			}
 		}

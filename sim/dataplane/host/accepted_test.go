@@ -12,7 +12,8 @@ import (
 
 // TestStands: a connection stands from its answer to its reset.
 func TestStands(t *testing.T) {
-	for _, c := range []struct{ stands, ended, want bool }{{false, false, false}, {true, false, true}, {true, true, false}, {false, true, false}} {
+	for _, c := range []struct{ stands, ended, want bool }{{false, false, false}, {true, false, true}, {true, true, false},
+		{false, true, false}} {
 		if k := (&Socket{stands: c.stands, ended: c.ended}); k.Stands() != c.want {
 			t.Errorf("%+v: %v", c, k.Stands())
 		}
@@ -38,7 +39,8 @@ func TestAcceptedEnd(t *testing.T) {
 		s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
 		var sent []*packet.Packet
 		s.Links[0].Send = func(_ *wire.Simulation, p *packet.Packet) { sent = append(sent, p) }
-		k := &Socket{stack: s, server: true, ack: 12, Tuple: packet.Tuple{Src: netip.MustParseAddr("10.0.1.2"), Dst: netip.MustParseAddr("10.0.1.5"), Proto: c.proto, SrcPort: 80, DstPort: 40000}}
+		k := &Socket{stack: s, server: true, ack: 12, Tuple: packet.Tuple{Src: netip.MustParseAddr("10.0.1.2"),
+			Dst: netip.MustParseAddr("10.0.1.5"), Proto: c.proto, SrcPort: 80, DstPort: 40000}}
 		k.Outcome.Verdict = trace.Delivered
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		c.do(k, sim)
@@ -94,7 +96,8 @@ func TestOpensAgain(t *testing.T) {
 		flags  uint8
 		want   bool
 	}{
-		{"a SYN", true, packet.SYN, true}, {"a SYN to the end that opened", false, packet.SYN, false}, {"the answer to a SYN", true, packet.SYN | packet.ACK, false},
+		{"a SYN", true, packet.SYN, true}, {"a SYN to the end that opened", false, packet.SYN, false},
+		{"the answer to a SYN", true, packet.SYN | packet.ACK, false},
 		{"a reset", true, packet.RST, false}, {"a SYN and a reset", true, packet.SYN | packet.RST, false}, {"data", true, packet.ACK, false},
 	} {
 		if got := (&Socket{server: c.server}).opensAgain(segment(c.flags, 1).Headers()); got != c.want {

@@ -100,7 +100,8 @@ func (t *Timeouts) touch(l *life, now time.Duration, proto packet.Proto, flags u
 		case l.state == opening && (reply || flags&packet.SYN == 0):
 			l.state = open
 		}
-		keep = [...]time.Duration{opening: t.Opening, open: t.Open, closing: t.Closing, half: cmp.Or(t.Half, t.Closing), last: cmp.Or(t.Last, t.Closing), waiting: t.Closing, aborted: t.Aborted}[l.state]
+		keep = [...]time.Duration{opening: t.Opening, open: t.Open, closing: t.Closing, half: cmp.Or(t.Half, t.Closing),
+			last: cmp.Or(t.Last, t.Closing), waiting: t.Closing, aborted: t.Aborted}[l.state]
 	case packet.ICMP, packet.ICMPv6:
 		keep = t.ICMP
 	default:
@@ -207,7 +208,8 @@ func (n *NAT) translateKnown(s *Stack, sim *wire.Simulation, p *packet.Packet) b
 		p.SetICMPID(e.icmpID)
 	}
 	if sim.Rec.On() && (e.rewrite.Set != 0 || e.icmpID != 0) {
-		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(knownConnection{e.reply}), Changes: natChanges(sim.Rec, &before, p)})
+		n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(knownConnection{e.reply}),
+			Changes: natChanges(sim.Rec, &before, p)})
 	}
 	return true
 }

@@ -15,7 +15,8 @@ import (
 // what is forgotten starts again.
 func TestConnectionsAreKnown(t *testing.T) {
 	n, client, r, _ := inOut(t, func(r *machine) *NAT {
-		return iptables(t, r.Stack, "-A PREROUTING -p tcp --dport 8080 -j DNAT --to 192.0.2.2:80,192.0.2.3:80", "-A POSTROUTING -o out -j MASQUERADE")
+		return iptables(t, r.Stack, "-A PREROUTING -p tcp --dport 8080 -j DNAT --to 192.0.2.2:80,192.0.2.3:80",
+			"-A POSTROUTING -o out -j MASQUERADE")
 	})
 	n.add("server2", "out 192.0.2.3/24").Listen(&Listener{Proto: packet.TCP, Port: 80})
 	send := func(k *Socket, forced ...int) *wire.Simulation {
@@ -37,11 +38,13 @@ func TestConnectionsAreKnown(t *testing.T) {
 	}
 	k := client.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.96.0.50:8080"))
 	first := send(k, 1)
-	if want := "backend 2 of 2; source translated; reply of a known connection: translation undone"; words(first) != want || len(first.Made) != 1 || first.Rec.Seen().Dst != "192.0.2.3:80" {
+	if want := "backend 2 of 2; source translated; reply of a known connection: translation undone"; words(first) != want ||
+		len(first.Made) != 1 || first.Rec.Seen().Dst != "192.0.2.3:80" {
 		t.Errorf("the first packet: %s; want %s; seen %+v", words(first), want, first.Rec.Seen())
 	}
 	second := send(k, 0)
-	if want := "connection known: translated as before; reply of a known connection: translation undone"; words(second) != want || len(second.Made) != 0 || second.Rec.Seen().Dst != "192.0.2.3:80" {
+	if want := "connection known: translated as before; reply of a known connection: translation undone"; words(second) != want ||
+		len(second.Made) != 0 || second.Rec.Seen().Dst != "192.0.2.3:80" {
 		t.Errorf("the second packet: %s; want %s; seen %+v", words(second), want, second.Rec.Seen())
 	}
 	// Connections through the translation have ports of their own.
@@ -94,7 +97,8 @@ func TestEchoIdentifiers(t *testing.T) {
 			}
 		}
 		own := strconv.Itoa(want - 0x4000)
-		if w := own + " to " + strconv.Itoa(want) + "," + strconv.Itoa(want) + " to " + own; out.Verdict != trace.Delivered || strings.Join(ids, ",") != w {
+		if w := own + " to " + strconv.Itoa(want) + "," + strconv.Itoa(want) + " to " + own; out.Verdict != trace.Delivered ||
+			strings.Join(ids, ",") != w {
 			t.Errorf("%+v, identifiers %v, want %s", out, ids, w)
 		}
 	}
@@ -285,7 +289,8 @@ func TestRulesAreForFirstPackets(t *testing.T) {
 	s.Input(&wire.Simulation{}, in, packetOf(t, in, "udp 10.0.1.2:1001 > 192.0.2.2:53"))
 	s.NAT.Rules = nil
 	s.Input(&wire.Simulation{}, in, packetOf(t, in, "udp 10.0.1.2:1001 > 192.0.2.2:53"))
-	for i, want := range []string{"UDP 10.0.1.2:1000 > 192.0.2.2:53", "UDP 10.0.1.2:1000 > 192.0.2.2:53", "UDP 192.0.2.1:50000 > 192.0.2.3:53", "UDP 192.0.2.1:50000 > 192.0.2.3:53"} {
+	for i, want := range []string{"UDP 10.0.1.2:1000 > 192.0.2.2:53", "UDP 10.0.1.2:1000 > 192.0.2.2:53", "UDP 192.0.2.1:50000 > 192.0.2.3:53",
+		"UDP 192.0.2.1:50000 > 192.0.2.3:53"} {
 		if got := sent["out"][i].Tuple().String(); got != want {
 			t.Errorf("packet %d leaves as %s, want %s", i+1, got, want)
 		}

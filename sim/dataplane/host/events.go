@@ -44,7 +44,8 @@ type wrongLink struct {
 }
 
 func (e wrongLink) Text() string {
-	return fmt.Sprintf("%s came in on %s, but the route back to it leaves by another link: the strict reverse path filter drops it", e.src, e.link)
+	return fmt.Sprintf("%s came in on %s, but the route back to it leaves by another link: the strict reverse path filter drops it", e.src,
+		e.link)
 }
 
 // malformed is a packet that could not be changed as it had to be.
@@ -166,7 +167,8 @@ type notAwaited struct {
 }
 
 func (e notAwaited) Text() string {
-	return fmt.Sprintf("%s: for the connection of port %d to %s, which waits for no answer", e.message.Text(), e.of.SrcPort, netip.AddrPortFrom(e.of.Dst, e.of.DstPort))
+	return fmt.Sprintf("%s: for the connection of port %d to %s, which waits for no answer", e.message.Text(), e.of.SrcPort,
+		netip.AddrPortFrom(e.of.Dst, e.of.DstPort))
 }
 
 // strangerDatagram is a datagram from somebody else than the one written to.

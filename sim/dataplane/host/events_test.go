@@ -19,7 +19,8 @@ func TestEventsInWords(t *testing.T) {
 		"no route to 10.244.1.4":                                  noWay{Hop{dst: pod}},
 		"10.244.1.4 is its own address: handled inside the stack": ownAddress{pod},
 		"10.244.1.4 is not its address and forwarding is off":     forwardingOff{pod},
-		"10.244.1.4 came in on eth0, but the route back to it leaves by another link: the strict reverse path filter drops it": wrongLink{pod, "eth0"},
+		"10.244.1.4 came in on eth0, but the route back to it leaves by another link: the strict reverse path filter drops it": wrongLink{pod,
+			"eth0"},
 		"boom": malformed{errors.New("boom")},
 		"TCP 10.244.1.4:40000 > 10.244.2.5:80 SYN":                                                    message{tuple, packet.SYN},
 		"the reply is here: TCP 10.244.1.4:40000 > 10.244.2.5:80 ACK":                                 replied{message{tuple, packet.ACK}},
@@ -43,8 +44,10 @@ func TestEventsInWords(t *testing.T) {
 		"VXLAN from 10.244.1.4, VNI 4096, by flannel.1":                                               decapsulated{dev, pod},
 		"no peer of flannel.1 has 10.244.1.4":                                                         noPeer{"flannel.1", pod},
 		"VNI 7, but flannel.1 has 4096":                                                               wrongVNI{dev, 7},
-		"a VXLAN packet (VNI 7) to UDP port 8472, and no tunnel device here has that port":            notDecapsulated{packet.VXLAN, 7, 8472, false},
-		"a VXLAN packet (VNI 7) to UDP port 8472, and the virtual switch did not open it":             notDecapsulated{packet.VXLAN, 7, 8472, true},
+		"a VXLAN packet (VNI 7) to UDP port 8472, and no tunnel device here has that port": notDecapsulated{packet.VXLAN, 7, 8472,
+			false},
+		"a VXLAN packet (VNI 7) to UDP port 8472, and the virtual switch did not open it": notDecapsulated{packet.VXLAN, 7, 8472,
+			true},
 	} {
 		if got := e.Text(); got != want {
 			t.Errorf("%T: %q, want %q", e, got, want)

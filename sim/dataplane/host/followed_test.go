@@ -112,7 +112,8 @@ func TestGatesKeepNoPath(t *testing.T) {
 		}
 		r := &path.Record{}
 		sim := &wire.Simulation{Path: r, Sink: func(string, string, *packet.Packet) bool { return true }}
-		p := packet.Build(packet.Spec{EthSrc: a.Links[0].MAC, EthDst: b.Links[0].MAC, Src: client, Dst: netip.MustParseAddr("192.0.2.2"), Proto: packet.UDP, SrcPort: 40000, DstPort: 53})
+		p := packet.Build(packet.Spec{EthSrc: a.Links[0].MAC, EthDst: b.Links[0].MAC, Src: client, Dst: netip.MustParseAddr("192.0.2.2"),
+			Proto: packet.UDP, SrcPort: 40000, DstPort: 53})
 		b.Input(sim, b.Links[0], p)
 		if err := sim.Run(); err != nil || sim.Lost != (wire.Loss{}) {
 			t.Fatal(err, sim.Lost)

@@ -39,9 +39,11 @@ func TestGates(t *testing.T) {
 		{"what it lets pass", []Gate{{Passes: to80}}, "a", packet.TCP, 80, "delivered"},
 		{"what it does not let pass", []Gate{{Passes: to80}}, "a", packet.TCP, 81, "unknown at b: unknown model-hole"},
 		{"one that is known to have no effect", []Gate{{Open: true}}, "a", packet.TCP, 80, "delivered, b: note"},
-		{"each is looked at", []Gate{{Open: true}, {Out: true}, {Passes: to80}, {Open: true}}, "a", packet.TCP, 80, "delivered, b: note, b: note"},
+		{"each is looked at", []Gate{{Open: true}, {Out: true}, {Passes: to80}, {Open: true}}, "a", packet.TCP, 80,
+			"delivered, b: note, b: note"},
 		{"the second decides", []Gate{{Out: true}, {}}, "a", packet.TCP, 80, "unknown at b: unknown model-hole"},
-		{"there with the first answer to a question", []Gate{{Question: questionFirewall, Answer: "answers"}}, "a", packet.TCP, 80, "unknown at b: unknown model-hole"},
+		{"there with the first answer to a question", []Gate{{Question: questionFirewall, Answer: "answers"}}, "a", packet.TCP, 80,
+			"unknown at b: unknown model-hole"},
 		{"there with the other answer", []Gate{{Question: questionFirewall, Answer: "silent"}}, "a", packet.TCP, 80, "delivered"},
 		{"the one behind a remark decides", []Gate{{Open: true}, {}}, "a", packet.TCP, 80, "unknown at b: note, b: unknown model-hole"},
 	} {

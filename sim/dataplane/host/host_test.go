@@ -164,11 +164,13 @@ func TestPortsAndPing(t *testing.T) {
 func TestOwnAddress(t *testing.T) {
 	n := newNetwork(t)
 	a := n.add("a", "lan 10.0.0.1/24")
-	if out, rec := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Verdict != trace.Rejected || len(n.frames) != 0 || rec.Steps()[1].Evidence != "host.own-address-linux" {
+	if out, rec := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Verdict != trace.Rejected || len(n.frames) != 0 ||
+		rec.Steps()[1].Evidence != "host.own-address-linux" {
 		t.Errorf("Linux: %+v, %q, %+v", out, n.frames, rec.Steps())
 	}
 	a.Windows = true
-	if out, rec := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Done || reasonOf(rec) != trace.HostNotSwitched || rec.Steps()[1].Evidence != "host.own-address-inside" {
+	if out, rec := n.send(a, packet.TCP, "10.0.0.1:80", 64); out.Done || reasonOf(rec) != trace.HostNotSwitched ||
+		rec.Steps()[1].Evidence != "host.own-address-inside" {
 		t.Errorf("Windows: %+v, %s", out, reasonOf(rec))
 	}
 	if out, rec := n.send(a, packet.TCP, "127.0.0.1:80", 64); out.Done || reasonOf(rec) != trace.LoopbackNotSwitched {

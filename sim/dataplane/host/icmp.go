@@ -74,7 +74,8 @@ func reset(h *packet.Headers) packet.Spec {
 func unreachable(p *packet.Packet) packet.Spec {
 	h := p.Headers()
 	quote := p.Bytes()[h.L3 : h.L4+8]
-	spec := packet.Spec{Src: h.Dst, Dst: h.Src, Proto: packet.ICMP, TTL: 128, ICMPType: unreachable4, ICMPCode: portClosed4, Payload: append([]byte(nil), quote...)}
+	spec := packet.Spec{Src: h.Dst, Dst: h.Src, Proto: packet.ICMP, TTL: 128, ICMPType: unreachable4, ICMPCode: portClosed4,
+		Payload: append([]byte(nil), quote...)}
 	if h.IPVersion == 6 {
 		spec.Proto, spec.ICMPType, spec.ICMPCode = packet.ICMPv6, unreachable6, portClosed6
 	}

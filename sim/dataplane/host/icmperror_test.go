@@ -139,7 +139,8 @@ func TestQuotedPacket(t *testing.T) {
 		{"nothing", nil, ""},
 		{"of another version", append([]byte{0x55}, ip4[1:28]...), ""},
 	} {
-		spec := packet.Spec{Src: netip.MustParseAddr("10.0.0.2"), Dst: netip.MustParseAddr("10.0.0.1"), Proto: packet.ICMP, ICMPType: 3, Payload: c.quote}
+		spec := packet.Spec{Src: netip.MustParseAddr("10.0.0.2"), Dst: netip.MustParseAddr("10.0.0.1"), Proto: packet.ICMP, ICMPType: 3,
+			Payload: c.quote}
 		got, ok := quoted(packet.Build(spec))
 		if ok != (c.want != "") || ok && got.String() != c.want {
 			t.Errorf("%s: %s, %v; want %q", c.name, got, ok, c.want)

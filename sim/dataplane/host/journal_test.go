@@ -22,7 +22,8 @@ func stateOf(s *Stack) string {
 	}
 	if n := s.NAT; n != nil {
 		for t, e := range n.table {
-			all = append(all, fmt.Sprintf("connection %s: %s -> %s by %q, %+v %d, marked %v, decided %v, reply %v", t, e.first, e.result, e.rule, e.rewrite, e.icmpID, e.marked, e.sourceDone, e.reply))
+			all = append(all, fmt.Sprintf("connection %s: %s -> %s by %q, %+v %d, marked %v, decided %v, reply %v", t, e.first, e.result, e.rule,
+				e.rewrite, e.icmpID, e.marked, e.sourceDone, e.reply))
 		}
 		for _, c := range slices.SortedFunc(maps.Keys(n.sticky), func(a, b stuck) int { return a.client.Compare(b.client) }) {
 			all = append(all, fmt.Sprintf("%s goes to %d by %q", c.client, n.sticky[c], c.rule))
@@ -39,7 +40,8 @@ func stateOf(s *Stack) string {
 func TestUndo(t *testing.T) {
 	for _, used := range []bool{false, true} { // whether the machines have seen packets before
 		n, client, r, server := inOut(t, func(r *machine) *NAT {
-			return iptables(t, r.Stack, "-A PREROUTING -d 10.96.0.50/32 -j MARK", "-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80,192.0.2.2:81", "-A POSTROUTING -o out -j MASQUERADE")
+			return iptables(t, r.Stack, "-A PREROUTING -d 10.96.0.50/32 -j MARK",
+				"-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80,192.0.2.2:81", "-A POSTROUTING -o out -j MASQUERADE")
 		})
 		r.NAT.Rules[1].Sticky = true
 		server.Listen(&Listener{Proto: packet.TCP, Port: 81})
@@ -65,7 +67,8 @@ func TestUndo(t *testing.T) {
 			for _, to := range []struct {
 				proto packet.Proto
 				addr  string
-			}{{packet.TCP, "10.96.0.50:80"}, {packet.UDP, "192.0.2.2:53"}, {packet.ICMP, "192.0.2.2:0"}, {packet.UDP, "192.0.2.2:9"}, {packet.TCP, "10.0.1.1:8080"}} {
+			}{{packet.TCP, "10.96.0.50:80"}, {packet.UDP, "192.0.2.2:53"}, {packet.ICMP, "192.0.2.2:0"}, {packet.UDP, "192.0.2.2:9"},
+				{packet.TCP, "10.0.1.1:8080"}} {
 				k := from.OpenNoted(sim.Journal, to.proto, netip.Addr{}, 0, netip.MustParseAddrPort(to.addr))
 				if k.Tuple.Proto != packet.ICMP && (k.Tuple.SrcPort < OutsideBase || k.Tuple.SrcPort >= EphemeralBase) {
 					t.Errorf("%s sends %s", from.Place, k.Tuple)
@@ -77,7 +80,8 @@ func TestUndo(t *testing.T) {
 			}
 		}
 		for _, k := range server.Accepted() { // the last thing that a server hears: they are reset
-			server.Input(sim, server.Links[0], packetOf(t, server.Links[0], fmt.Sprintf("tcp %s > %s R", netip.AddrPortFrom(k.Tuple.Dst, k.Tuple.DstPort), netip.AddrPortFrom(k.Tuple.Src, k.Tuple.SrcPort))))
+			server.Input(sim, server.Links[0], packetOf(t, server.Links[0],
+				fmt.Sprintf("tcp %s > %s R", netip.AddrPortFrom(k.Tuple.Dst, k.Tuple.DstPort), netip.AddrPortFrom(k.Tuple.Src, k.Tuple.SrcPort))))
 		}
 		if len(server.Accepted()) != 0 || state() == before {
 			t.Error("nothing happened")
@@ -106,7 +110,8 @@ func TestProgramsOutsideThatListen(t *testing.T) {
 		s.Listen(&Listener{Name: "web", Proto: packet.TCP, Port: port})
 	}
 	s.Outside = func(proto packet.Proto, at netip.AddrPort) bool {
-		return proto == packet.TCP && at.Addr().String() == "10.0.1.2" && (at.Port() == 80 || at.Port() == 90) || proto == packet.UDP && at.Port() == 53
+		return proto == packet.TCP && at.Addr().String() == "10.0.1.2" && (at.Port() == 80 || at.Port() == 90) || proto == packet.UDP &&
+			at.Port() == 53
 	}
 	for in, want := range map[string]string{
 		"tcp 10.0.1.7:1 > 10.0.1.2:80 S": "web on TCP port 80, from 10.0.1.7",

@@ -65,7 +65,8 @@ func (s *Stack) accept(sim *wire.Simulation, l *Listener, p *packet.Packet) {
 		return
 	}
 	s.recordSeen(sim, h)
-	s.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Of(taken{l.name(), h.Proto, h.DstPort, h.Src}), From: l.Origin}, factProgram)
+	s.step(sim, p, trace.Step{Action: trace.ActDeliver, Event: trace.Of(taken{l.name(), h.Proto, h.DstPort, h.Src}), From: l.Origin},
+		factProgram)
 	k.reply(sim, request)
 }
 

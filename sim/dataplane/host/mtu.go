@@ -88,7 +88,8 @@ func (s *Stack) fits(sim *wire.Simulation, l *Link, p *packet.Packet, forwarded 
 	if !forwarded && !s.outside {
 		return false
 	}
-	spec := packet.Spec{Src: s.Source(p.Headers().Src), Dst: p.Headers().Src, Proto: packet.ICMP, TTL: 128, ICMPType: unreachable4, ICMPCode: fragmentationNeeded, ICMPSeq: uint16(mtu), Payload: quote(p)}
+	spec := packet.Spec{Src: s.Source(p.Headers().Src), Dst: p.Headers().Src, Proto: packet.ICMP, TTL: 128, ICMPType: unreachable4,
+		ICMPCode: fragmentationNeeded, ICMPSeq: uint16(mtu), Payload: quote(p)}
 	if p.Headers().IPVersion == 6 {
 		spec.Proto, spec.ICMPType, spec.ICMPCode = packet.ICMPv6, packetTooBig6, 0
 	}
@@ -170,7 +171,8 @@ func (k *Socket) segments(sim *wire.Simulation, p *packet.Packet) *packet.Packet
 	if h.End == h.Payload {
 		return p
 	}
-	k.last = packet.Spec{Src: h.Src, Dst: h.Dst, Proto: h.Proto, SrcPort: h.SrcPort, DstPort: h.DstPort, TTL: h.TTL, TCPFlags: h.TCPFlags, Seq: h.Seq, Ack: h.Ack,
+	k.last = packet.Spec{Src: h.Src, Dst: h.Dst, Proto: h.Proto, SrcPort: h.SrcPort, DstPort: h.DstPort, TTL: h.TTL, TCPFlags: h.TCPFlags,
+		Seq: h.Seq, Ack: h.Ack,
 		Payload: append([]byte(nil), p.Payload()...)}
 	size := min(p.Size(), EthernetMTU)
 	if l := r.Link.MTU; l != 0 {

@@ -95,14 +95,16 @@ type NATRule struct {
 // NewNetfilter returns an empty NAT with netfilter's names and the kernel's timeouts.
 func NewNetfilter() *NAT {
 	return &NAT{Name: "iptables", Fact: factMasquerade, Related: true, Loose: true, TimeoutFact: factConntrackTimeouts, Timeouts: Timeouts{
-		Open: 5 * 24 * time.Hour, Opening: 2 * time.Minute, Closing: 2 * time.Minute, Half: time.Minute, Last: 30 * time.Second, Aborted: 10 * time.Second,
-		UDP: 30 * time.Second, Answered: 2 * time.Minute, ICMP: 30 * time.Second}}
+		Open: 5 * 24 * time.Hour, Opening: 2 * time.Minute, Closing: 2 * time.Minute, Half: time.Minute, Last: 30 * time.Second,
+		Aborted: 10 * time.Second,
+		UDP:     30 * time.Second, Answered: 2 * time.Minute, ICMP: 30 * time.Second}}
 }
 
 // NewRouterNAT returns an empty NAT of a router that is not described further.
 func NewRouterNAT(f *evidence.Fact) *NAT {
 	return &NAT{Name: "router NAT", Fact: f, TimeoutFact: factRouterTimeouts, Timeouts: Timeouts{
-		Opening: 4 * time.Minute, Closing: 4 * time.Minute, Aborted: 4 * time.Minute, UDP: 5 * time.Minute, Answered: 5 * time.Minute, ICMP: time.Minute,
+		Opening: 4 * time.Minute, Closing: 4 * time.Minute, Aborted: 4 * time.Minute, UDP: 5 * time.Minute, Answered: 5 * time.Minute,
+		ICMP:  time.Minute,
 		Doubt: 4 * time.Minute}}
 }
 
@@ -271,14 +273,16 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 	switch before.Proto {
 	case packet.TCP, packet.UDP:
 		if !n.free(&free, &free.SrcPort, firstNATPort, &n.nextPort, natPorts, sim.Now()) {
-			n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: trace.NoFreePort, Event: trace.Note("every port for translated sources is in use"), From: r.Origin})
+			n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: trace.NoFreePort,
+				Event: trace.Note("every port for translated sources is in use"), From: r.Origin})
 			return false
 		}
 		rw.Set |= packet.RwSrcPort
 		rw.SrcPort = free.SrcPort
 	case packet.ICMP, packet.ICMPv6:
 		if !n.free(&free, &free.ICMPID, firstNATID, &n.nextID, natIDs, sim.Now()) {
-			n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: trace.NoFreePort, Event: trace.Note("every identifier for translated echo requests is in use"), From: r.Origin})
+			n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActDrop, Rule: r.Name, Reason: trace.NoFreePort,
+				Event: trace.Note("every identifier for translated echo requests is in use"), From: r.Origin})
 			return false
 		}
 		e.icmpID = free.ICMPID
@@ -293,7 +297,8 @@ func (n *NAT) translateSource(s *Stack, sim *wire.Simulation, p *packet.Packet, 
 	}
 	n.remember(sim, e.first, p, e)
 	if sim.Rec.On() {
-		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin, Changes: natChanges(sim.Rec, &before, p)})
+		n.stepOf(r, s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: r.Name, Event: trace.Note("source translated"), From: r.Origin,
+			Changes: natChanges(sim.Rec, &before, p)})
 	}
 	return true
 }

@@ -126,33 +126,57 @@ func TestNetfilter(t *testing.T) {
 		{name: "masquerade UDP", rules: []string{masquerade}, proto: packet.UDP, to: "192.0.2.2:53", seen: "192.0.2.1"},
 		{name: "masquerade ping", rules: []string{masquerade}, proto: packet.ICMP, to: "192.0.2.2:0", seen: "192.0.2.1"},
 		{name: "ping", proto: packet.ICMP, to: "192.0.2.2:0", seen: "10.0.1.2"},
-		{name: "ping to a Service", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80"}, proto: packet.ICMP, to: "10.96.0.50:0", seen: "10.0.1.2"},
-		{name: "two Services for one address: the first counts", rules: []string{service, strings.Replace(service, "192.0.2.2:80", "192.0.2.2:81", 1)}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
-		{name: "a mark after the Service's rule comes too late", rules: []string{service, "-A PREROUTING -j MARK", "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
-		{name: "marked twice", rules: []string{"-A PREROUTING -j MARK", "-A PREROUTING -d 10.96.0.0/16 -j MARK", service, "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "192.0.2.1"},
-		{name: "out of another link", rules: []string{"-A POSTROUTING -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
-		{name: "but not out of this link", rules: []string{"-A POSTROUTING ! -o out -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
-		{name: "but not out of another link", rules: []string{"-A POSTROUTING ! -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
-		{name: "its source", rules: []string{"-A POSTROUTING -s 10.0.1.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
-		{name: "another source", rules: []string{"-A POSTROUTING -s 10.0.9.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
-		{name: "not its source", rules: []string{"-A POSTROUTING ! -s 10.0.1.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
-		{name: "another destination", rules: []string{"-A POSTROUTING -d 10.0.9.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
-		{name: "not its destination", rules: []string{"-A POSTROUTING ! -d 192.0.2.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
-		{name: "another protocol", rules: []string{"-A POSTROUTING -p udp -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
-		{name: "one of two protocols", rules: []string{"-A POSTROUTING -p udp -p tcp -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
-		{name: "the first rule that matches", rules: []string{"-A POSTROUTING -p udp -j MASQUERADE", "-A POSTROUTING -p tcp -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
-		{name: "a rule of another chain", rules: []string{"-A PREROUTING -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80", seen: "10.0.1.2"},
+		{name: "ping to a Service", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80"}, proto: packet.ICMP,
+			to: "10.96.0.50:0", seen: "10.0.1.2"},
+		{name: "two Services for one address: the first counts", rules: []string{service,
+			strings.Replace(service, "192.0.2.2:80", "192.0.2.2:81", 1)}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
+		{name: "a mark after the Service's rule comes too late", rules: []string{service, "-A PREROUTING -j MARK",
+			"-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
+		{name: "marked twice", rules: []string{"-A PREROUTING -j MARK", "-A PREROUTING -d 10.96.0.0/16 -j MARK", service,
+			"-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "192.0.2.1"},
+		{name: "out of another link", rules: []string{"-A POSTROUTING -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
+		{name: "but not out of this link", rules: []string{"-A POSTROUTING ! -o out -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
+		{name: "but not out of another link", rules: []string{"-A POSTROUTING ! -o in -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "192.0.2.1"},
+		{name: "its source", rules: []string{"-A POSTROUTING -s 10.0.1.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "192.0.2.1"},
+		{name: "another source", rules: []string{"-A POSTROUTING -s 10.0.9.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
+		{name: "not its source", rules: []string{"-A POSTROUTING ! -s 10.0.1.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
+		{name: "another destination", rules: []string{"-A POSTROUTING -d 10.0.9.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
+		{name: "not its destination", rules: []string{"-A POSTROUTING ! -d 192.0.2.0/24 -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
+		{name: "another protocol", rules: []string{"-A POSTROUTING -p udp -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
+		{name: "one of two protocols", rules: []string{"-A POSTROUTING -p udp -p tcp -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "192.0.2.1"},
+		{name: "the first rule that matches", rules: []string{"-A POSTROUTING -p udp -j MASQUERADE", "-A POSTROUTING -p tcp -j MASQUERADE"},
+			proto: packet.TCP, to: "192.0.2.2:80", seen: "192.0.2.1"},
+		{name: "a rule of another chain", rules: []string{"-A PREROUTING -j MASQUERADE"}, proto: packet.TCP, to: "192.0.2.2:80",
+			seen: "10.0.1.2"},
 
 		{name: "a Service", rules: []string{service}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
-		{name: "a Service, marked", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j MARK", service, "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "192.0.2.1"},
-		{name: "a Service, not marked", rules: []string{"-A PREROUTING -d 10.96.0.51/32 -j MARK", service, "-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
-		{name: "a Service whose port is the backend's", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "10.96.0.50:80", seen: "10.0.1.2"},
-		{name: "a Service on the backend's address", rules: []string{"-A PREROUTING -d 192.0.2.2/32 --dport 8080 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "192.0.2.2:8080", seen: "10.0.1.2"},
+		{name: "a Service, marked", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j MARK", service, "-A POSTROUTING -m mark -j MASQUERADE"},
+			proto: packet.TCP, to: "10.96.0.50:8080", seen: "192.0.2.1"},
+		{name: "a Service, not marked", rules: []string{"-A PREROUTING -d 10.96.0.51/32 -j MARK", service,
+			"-A POSTROUTING -m mark -j MASQUERADE"}, proto: packet.TCP, to: "10.96.0.50:8080", seen: "10.0.1.2"},
+		{name: "a Service whose port is the backend's", rules: []string{"-A PREROUTING -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80"},
+			proto: packet.TCP, to: "10.96.0.50:80", seen: "10.0.1.2"},
+		{name: "a Service on the backend's address", rules: []string{"-A PREROUTING -d 192.0.2.2/32 --dport 8080 -j DNAT --to 192.0.2.2:80"},
+			proto: packet.TCP, to: "192.0.2.2:8080", seen: "10.0.1.2"},
 		{name: "another port of a Service", rules: []string{service}, proto: packet.TCP, to: "10.96.0.50:8081", reason: trace.NoRoute},
-		{name: "a Service is not in OUTPUT", rules: []string{strings.Replace(service, "PREROUTING", "OUTPUT", 1)}, proto: packet.TCP, to: "10.96.0.50:8080", reason: trace.NoRoute},
-		{name: "a Service without endpoints", rules: []string{"-A PREROUTING -d 10.96.0.51/32 -j DROP"}, proto: packet.TCP, to: "10.96.0.51:80", reason: trace.NoBackend},
-		{name: "a NodePort", rules: []string{"-A PREROUTING -p tcp --dst-type LOCAL --dport 30080 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "10.0.1.1:30080", seen: "10.0.1.2"},
-		{name: "the NodePort's port elsewhere", rules: []string{"-A PREROUTING -p tcp --dst-type LOCAL --dport 30080 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP, to: "192.0.2.2:30080", reason: trace.PortClosed},
+		{name: "a Service is not in OUTPUT", rules: []string{strings.Replace(service, "PREROUTING", "OUTPUT", 1)}, proto: packet.TCP,
+			to: "10.96.0.50:8080", reason: trace.NoRoute},
+		{name: "a Service without endpoints", rules: []string{"-A PREROUTING -d 10.96.0.51/32 -j DROP"}, proto: packet.TCP, to: "10.96.0.51:80",
+			reason: trace.NoBackend},
+		{name: "a NodePort", rules: []string{"-A PREROUTING -p tcp --dst-type LOCAL --dport 30080 -j DNAT --to 192.0.2.2:80"}, proto: packet.TCP,
+			to: "10.0.1.1:30080", seen: "10.0.1.2"},
+		{name: "the NodePort's port elsewhere", rules: []string{"-A PREROUTING -p tcp --dst-type LOCAL --dport 30080 -j DNAT --to 192.0.2.2:80"},
+			proto: packet.TCP, to: "192.0.2.2:30080", reason: trace.PortClosed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n, client, _, server := inOut(t, func(r *machine) *NAT { return iptables(t, r.Stack, c.rules...) })
@@ -177,7 +201,8 @@ func TestNetfilter(t *testing.T) {
 					rewrites++
 				}
 			}
-			if direct := strings.HasPrefix(c.to, "192.0.2.2:") && !strings.Contains(c.to, "8080"); (rewrites == 0) != (direct && c.seen == "10.0.1.2") {
+			if direct := strings.HasPrefix(c.to, "192.0.2.2:") && !strings.Contains(c.to, "8080"); (rewrites == 0) != (direct &&
+				c.seen == "10.0.1.2") {
 				t.Errorf("%d steps rewrite", rewrites)
 			}
 		})
@@ -226,7 +251,8 @@ func TestErrorsFollowTheirConnection(t *testing.T) {
 // host's own packets go through OUTPUT.
 func TestOutputChain(t *testing.T) {
 	n, _, r, _ := inOut(t, func(r *machine) *NAT {
-		return iptables(t, r.Stack, "-A OUTPUT -p tcp -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80", "-A OUTPUT -d 10.96.0.51/32 -j DROP", "-A PREROUTING -d 192.0.2.1/32 -j DROP")
+		return iptables(t, r.Stack, "-A OUTPUT -p tcp -d 10.96.0.50/32 -j DNAT --to 192.0.2.2:80", "-A OUTPUT -d 10.96.0.51/32 -j DROP",
+			"-A PREROUTING -d 192.0.2.1/32 -j DROP")
 	})
 	r.route(t, "10.96.0.0/16", "192.0.2.2")
 	out, rec := n.send(r, packet.TCP, "10.96.0.50:8080", 64)
@@ -293,7 +319,8 @@ func TestADropSaysWhoseRuleItIs(t *testing.T) {
 	sim := &wire.Simulation{Rec: &trace.Recorder{}}
 	s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "tcp 10.0.1.2:1000 > 10.96.0.51:80 S"))
 	st := sim.Rec.Steps()
-	if len(st) != 1 || st[0].Action != trace.ActDrop || st[0].Reason != trace.NoBackend || st[0].Rule != s.NAT.Rules[0].Name || st[0].From != s.NAT.Rules[0].Origin || st[0].RuleType != "iptables" {
+	if len(st) != 1 || st[0].Action != trace.ActDrop || st[0].Reason != trace.NoBackend || st[0].Rule != s.NAT.Rules[0].Name ||
+		st[0].From != s.NAT.Rules[0].Origin || st[0].RuleType != "iptables" {
 		t.Errorf("steps %+v", st)
 	}
 	if len(sent) != 0 || len(s.NAT.table) != 0 {

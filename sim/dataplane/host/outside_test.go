@@ -12,7 +12,8 @@ import (
 
 // segment builds a TCP segment from 10.0.1.2:80 to 10.0.1.5:40000.
 func segment(flags uint8, seq uint32) *packet.Packet {
-	return packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.1.2"), Dst: netip.MustParseAddr("10.0.1.5"), Proto: packet.TCP, SrcPort: 80, DstPort: 40000, TCPFlags: flags, Seq: seq, TTL: 64})
+	return packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.1.2"), Dst: netip.MustParseAddr("10.0.1.5"), Proto: packet.TCP, SrcPort: 80,
+		DstPort: 40000, TCPFlags: flags, Seq: seq, TTL: 64})
 }
 
 // icmpError builds an ICMP error of 10.0.1.2 about a datagram to its port 53; short cuts
@@ -22,11 +23,13 @@ func icmpError(kind, code uint8, v6, short bool) *packet.Packet {
 	if v6 {
 		from, to, proto = "fd00:1::2", "fd00:1::5", packet.ICMPv6
 	}
-	quote := packet.Build(packet.Spec{Src: netip.MustParseAddr(to), Dst: netip.MustParseAddr(from), Proto: packet.UDP, SrcPort: 40000, DstPort: 53, TTL: 64}).Bytes()[14:]
+	quote := packet.Build(packet.Spec{Src: netip.MustParseAddr(to), Dst: netip.MustParseAddr(from), Proto: packet.UDP, SrcPort: 40000,
+		DstPort: 53, TTL: 64}).Bytes()[14:]
 	if short {
 		quote = quote[:8]
 	}
-	return packet.Build(packet.Spec{Src: netip.MustParseAddr(from), Dst: netip.MustParseAddr(to), Proto: proto, ICMPType: kind, ICMPCode: code, Payload: quote, TTL: 64})
+	return packet.Build(packet.Spec{Src: netip.MustParseAddr(from), Dst: netip.MustParseAddr(to), Proto: proto, ICMPType: kind, ICMPCode: code,
+		Payload: quote, TTL: 64})
 }
 
 // TestRefuses: what a program's stack sends when nobody listens.
@@ -91,7 +94,8 @@ func TestEmitRefusal(t *testing.T) {
 		if first := sim.Rec.Steps()[0]; first.Reason == trace.PortClosed && !strings.HasPrefix(first.Text(), "nothing listens on ") {
 			t.Errorf("%s: %q", c.name, first.Text())
 		}
-		if first := sim.Rec.Steps()[0]; c.sent && c.p.Headers().Seq == 0 && c.p.Headers().Proto == packet.TCP && (first.Action != trace.ActReject || first.Reason != trace.PortClosed) {
+		if first := sim.Rec.Steps()[0]; c.sent && c.p.Headers().Seq == 0 && c.p.Headers().Proto == packet.TCP &&
+			(first.Action != trace.ActReject || first.Reason != trace.PortClosed) {
 			t.Errorf("%s: %+v", c.name, first)
 		}
 	}
@@ -139,9 +143,12 @@ func TestGatesOfProgramsOutside(t *testing.T) {
 		{"what a gate lets pass", []Gate{{Out: true, Passes: func(h *packet.Headers) bool { return h.DstPort == 80 }}},
 			[]string{"> tcp 10.0.1.2:1000 > 10.0.1.5:80 S", "> tcp 10.0.1.2:1000 > 10.0.1.5:81 S"}, "yes no"},
 		{"what they go on with", []Gate{{Out: true}}, []string{"> tcp 10.0.1.2:1000 > 10.0.1.5:80 A"}, "yes"},
-		{"the gate for what others open", []Gate{{}}, []string{"> udp 10.0.1.2:1000 > 10.0.1.5:53", "< udp 10.0.1.5:53 > 10.0.1.2:1000", "< udp 10.0.1.5:54 > 10.0.1.2:1000"}, "yes yes no"},
-		{"what others open", []Gate{{}}, []string{"< udp 10.0.1.5:53 > 10.0.1.2:1000", "< tcp 10.0.1.5:53 > 10.0.1.2:1000 S", "< tcp 10.0.1.5:53 > 10.0.1.2:1000 A"}, "no no yes"},
-		{"their answers to what others opened", []Gate{{Out: true}}, []string{"< udp 10.0.1.5:53 > 10.0.1.2:1000", "> udp 10.0.1.2:1000 > 10.0.1.5:53", "> udp 10.0.1.2:1000 > 10.0.1.5:54"}, "yes yes no"},
+		{"the gate for what others open", []Gate{{}}, []string{"> udp 10.0.1.2:1000 > 10.0.1.5:53", "< udp 10.0.1.5:53 > 10.0.1.2:1000",
+			"< udp 10.0.1.5:54 > 10.0.1.2:1000"}, "yes yes no"},
+		{"what others open", []Gate{{}}, []string{"< udp 10.0.1.5:53 > 10.0.1.2:1000", "< tcp 10.0.1.5:53 > 10.0.1.2:1000 S",
+			"< tcp 10.0.1.5:53 > 10.0.1.2:1000 A"}, "no no yes"},
+		{"their answers to what others opened", []Gate{{Out: true}},
+			[]string{"< udp 10.0.1.5:53 > 10.0.1.2:1000", "> udp 10.0.1.2:1000 > 10.0.1.5:53", "> udp 10.0.1.2:1000 > 10.0.1.5:54"}, "yes yes no"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)

@@ -40,5 +40,6 @@ func (n *NAT) related(s *Stack, sim *wire.Simulation, p *packet.Packet) {
 	p.Apply(&e.rewrite)
 	original := e.translated().Reverse()
 	p.SetQuoted(original)
-	n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(relatedError{original}), Changes: natChanges(sim.Rec, &before, p)})
+	n.step(s, sim, p, trace.Step{Action: trace.ActRewrite, Rule: e.rule, Event: trace.Of(relatedError{original}),
+		Changes: natChanges(sim.Rec, &before, p)})
 }

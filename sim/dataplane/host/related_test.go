@@ -23,7 +23,8 @@ func wirePacket(t *testing.T, l *Link, text string, options bool) *packet.Packet
 	model := packetOf(t, l, text)
 	h := model.Headers()
 	var nl gopacket.NetworkLayer
-	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr(h.EthSrc[:]), DstMAC: net.HardwareAddr(h.EthDst[:]), EthernetType: layers.EthernetType(h.EtherType)}
+	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr(h.EthSrc[:]), DstMAC: net.HardwareAddr(h.EthDst[:]),
+		EthernetType: layers.EthernetType(h.EtherType)}
 	all := []gopacket.SerializableLayer{eth}
 	if h.IPVersion == 6 {
 		ip := &layers.IPv6{Version: 6, HopLimit: h.TTL, NextHeader: layers.IPProtocol(h.Proto), SrcIP: h.Src.AsSlice(), DstIP: h.Dst.AsSlice()}
@@ -31,13 +32,15 @@ func wirePacket(t *testing.T, l *Link, text string, options bool) *packet.Packet
 	} else {
 		ip := &layers.IPv4{Version: 4, TTL: h.TTL, Id: 4711, Protocol: layers.IPProtocol(h.Proto), SrcIP: h.Src.AsSlice(), DstIP: h.Dst.AsSlice()}
 		if options { // router alert (RFC 2113), stream identifier: 8 bytes
-			ip.Options = []layers.IPv4Option{{OptionType: 148, OptionLength: 4, OptionData: []byte{0, 0}}, {OptionType: 136, OptionLength: 4, OptionData: []byte{0xfe, 0xed}}}
+			ip.Options = []layers.IPv4Option{{OptionType: 148, OptionLength: 4, OptionData: []byte{0, 0}},
+				{OptionType: 136, OptionLength: 4, OptionData: []byte{0xfe, 0xed}}}
 		}
 		nl, all = ip, append(all, ip)
 	}
 	switch h.Proto {
 	case packet.TCP:
-		l := &layers.TCP{SrcPort: layers.TCPPort(h.SrcPort), DstPort: layers.TCPPort(h.DstPort), Seq: 77, SYN: h.TCPFlags&packet.SYN != 0, ACK: h.TCPFlags&packet.ACK != 0, Window: 1024}
+		l := &layers.TCP{SrcPort: layers.TCPPort(h.SrcPort), DstPort: layers.TCPPort(h.DstPort), Seq: 77, SYN: h.TCPFlags&packet.SYN != 0,
+			ACK: h.TCPFlags&packet.ACK != 0, Window: 1024}
 		_ = l.SetNetworkLayerForChecksum(nl)
 		all = append(all, l)
 	case packet.UDP:
@@ -52,7 +55,8 @@ func wirePacket(t *testing.T, l *Link, text string, options bool) *packet.Packet
 		all = append(all, l, &layers.ICMPv6Echo{Identifier: h.ICMPID, SeqNumber: 3})
 	}
 	buf := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, append(all, gopacket.Payload("hello, world"))...); err != nil {
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+		append(all, gopacket.Payload("hello, world"))...); err != nil {
 		t.Fatal(err)
 	}
 	p, err := packet.New(buf.Bytes())
@@ -85,7 +89,8 @@ func errorFrom(l *Link, who string, about *packet.Packet, kind uint8, quote int)
 	if h.IPVersion == 6 {
 		proto = packet.ICMPv6
 	}
-	return packet.Build(packet.Spec{EthSrc: packet.MAC{2, 9}, EthDst: l.MAC, Src: netip.MustParseAddr(who), Dst: h.Src, Proto: proto, ICMPType: kind, ICMPCode: 1, TTL: 64, Payload: bytes.Clone(q)})
+	return packet.Build(packet.Spec{EthSrc: packet.MAC{2, 9}, EthDst: l.MAC, Src: netip.MustParseAddr(who), Dst: h.Src, Proto: proto,
+		ICMPType: kind, ICMPCode: 1, TTL: 64, Payload: bytes.Clone(q)})
 }
 
 // What an ICMP error quotes when it has come back through the translation: to the last
@@ -333,7 +338,8 @@ func TestTheStepOfARelatedError(t *testing.T) {
 			continue
 		}
 		st := sim.Rec.Steps()[0]
-		if st.Action != trace.ActRewrite || st.RuleType != "iptables" || st.Rule != rule || st.Evidence != "host.netfilter-nat" || st.Place != "m" ||
+		if st.Action != trace.ActRewrite || st.RuleType != "iptables" || st.Rule != rule || st.Evidence != "host.netfilter-nat" ||
+			st.Place != "m" ||
 			!strings.HasSuffix(st.Text(), "quotes UDP 10.0.1.2:40000 > 192.0.2.2:53") {
 			t.Errorf("%s: %+v, %q", c.name, st, st.Text())
 		}

@@ -67,16 +67,25 @@ func TestNextHop(t *testing.T) {
 	}{
 		{name: "a neighbour", to: "10.0.1.77", want: "10.0.1.0/24 on link eth0"},
 		{name: "an IPv6 neighbour", to: "fd00:1::77", want: "fd00:1::/64 on link eth0"},
-		{name: "a neighbour that does not answer", to: "10.0.1.99", want: "10.0.1.0/24 on link eth0: no machine answers for 10.0.1.99", reason: trace.NoNeighbour},
+		{name: "a neighbour that does not answer", to: "10.0.1.99", want: "10.0.1.0/24 on link eth0: no machine answers for 10.0.1.99",
+			reason: trace.NoNeighbour},
 		{name: "no route", to: "8.8.8.8", want: "no route to 8.8.8.8", reason: trace.NoRoute},
-		{name: "no route for the family", routes: []string{"0.0.0.0/0 via 10.0.1.1"}, to: "2001:db8::1", want: "no route to 2001:db8::1", reason: trace.NoRoute},
-		{name: "the default route, its link found by the next hop", routes: []string{"0.0.0.0/0 via 10.0.2.1"}, to: "8.8.8.8", want: "0.0.0.0/0 via 10.0.2.1"},
-		{name: "a next hop that does not answer", routes: []string{"0.0.0.0/0 via 10.0.2.99"}, to: "8.8.8.8", want: "0.0.0.0/0 via 10.0.2.99: no machine answers for 10.0.2.99", reason: trace.NoNeighbour},
-		{name: "the longest prefix", routes: []string{"0.0.0.0/0 via 10.0.1.1", "8.8.0.0/16 via 10.0.1.3", "8.0.0.0/8 via 10.0.1.4"}, to: "8.8.8.8", want: "8.8.0.0/16 via 10.0.1.3"},
-		{name: "the longest prefix also with a worse metric", routes: []string{"8.0.0.0/8 via 10.0.1.4", "8.8.0.0/16 via 10.0.1.3 metric 30"}, to: "8.8.8.8", want: "8.8.0.0/16 via 10.0.1.3"},
-		{name: "then the lowest metric", routes: []string{"8.0.0.0/8 via 10.0.1.3 metric 20", "8.0.0.0/8 via 10.0.1.4 metric 10", "8.0.0.0/8 via 10.0.1.5 metric 30"}, to: "8.8.8.8", want: "8.0.0.0/8 via 10.0.1.4"},
-		{name: "of equal ones the first", routes: []string{"8.0.0.0/8 via 10.0.1.3", "8.0.0.0/8 via 10.0.1.4"}, to: "8.8.8.8", want: "8.0.0.0/8 via 10.0.1.3"},
-		{name: "not over a link that is down", routes: []string{"0.0.0.0/0 via 10.0.1.1", "8.0.0.0/8 via 10.0.2.1"}, down: "eth1", to: "8.8.8.8", want: "0.0.0.0/0 via 10.0.1.1"},
+		{name: "no route for the family", routes: []string{"0.0.0.0/0 via 10.0.1.1"}, to: "2001:db8::1", want: "no route to 2001:db8::1",
+			reason: trace.NoRoute},
+		{name: "the default route, its link found by the next hop", routes: []string{"0.0.0.0/0 via 10.0.2.1"}, to: "8.8.8.8",
+			want: "0.0.0.0/0 via 10.0.2.1"},
+		{name: "a next hop that does not answer", routes: []string{"0.0.0.0/0 via 10.0.2.99"}, to: "8.8.8.8",
+			want: "0.0.0.0/0 via 10.0.2.99: no machine answers for 10.0.2.99", reason: trace.NoNeighbour},
+		{name: "the longest prefix", routes: []string{"0.0.0.0/0 via 10.0.1.1", "8.8.0.0/16 via 10.0.1.3", "8.0.0.0/8 via 10.0.1.4"},
+			to: "8.8.8.8", want: "8.8.0.0/16 via 10.0.1.3"},
+		{name: "the longest prefix also with a worse metric", routes: []string{"8.0.0.0/8 via 10.0.1.4", "8.8.0.0/16 via 10.0.1.3 metric 30"},
+			to: "8.8.8.8", want: "8.8.0.0/16 via 10.0.1.3"},
+		{name: "then the lowest metric", routes: []string{"8.0.0.0/8 via 10.0.1.3 metric 20", "8.0.0.0/8 via 10.0.1.4 metric 10",
+			"8.0.0.0/8 via 10.0.1.5 metric 30"}, to: "8.8.8.8", want: "8.0.0.0/8 via 10.0.1.4"},
+		{name: "of equal ones the first", routes: []string{"8.0.0.0/8 via 10.0.1.3", "8.0.0.0/8 via 10.0.1.4"}, to: "8.8.8.8",
+			want: "8.0.0.0/8 via 10.0.1.3"},
+		{name: "not over a link that is down", routes: []string{"0.0.0.0/0 via 10.0.1.1", "8.0.0.0/8 via 10.0.2.1"}, down: "eth1", to: "8.8.8.8",
+			want: "0.0.0.0/0 via 10.0.1.1"},
 		{name: "a single address is no network", to: "10.0.3.4", want: "no route to 10.0.3.4", reason: trace.NoRoute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -148,7 +157,8 @@ func TestAHopKeepsTheNameOfItsLink(t *testing.T) {
 }
 
 func TestSourceAddress(t *testing.T) {
-	s := stackOf(t, []string{"lo 127.0.0.1/8", "eth0 10.0.1.2/24 10.0.1.3/24 fd00:1::2/64", "eth1 10.0.2.2/24"}, []string{"0.0.0.0/0 via 10.0.2.1"})
+	s := stackOf(t, []string{"lo 127.0.0.1/8", "eth0 10.0.1.2/24 10.0.1.3/24 fd00:1::2/64", "eth1 10.0.2.2/24"},
+		[]string{"0.0.0.0/0 via 10.0.2.1"})
 	for to, want := range map[string]string{
 		"10.0.1.77":  "10.0.1.2",  // the first of the link
 		"8.8.8.8":    "10.0.2.2",  // of the link that the route leads to
@@ -206,13 +216,19 @@ func TestInput(t *testing.T) {
 		want   string // the last step's words; "" is no step
 	}{
 		{name: "for itself", text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S", want: "nothing listens on TCP port 80"},
-		{name: "a group address", text: "udp 10.0.1.7:1 > 224.0.0.251:5353", want: "nothing listens on UDP port 5353, and a packet for many machines gets no refusal"},
-		{name: "another MAC address", change: func(_ *Stack, p *packet.Packet) { p.SetEthDst(packet.MAC{2, 7}) }, text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S"},
-		{name: "a broadcast frame", change: func(_ *Stack, p *packet.Packet) { p.SetEthDst(packet.Broadcast) }, text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S", want: "nothing listens on TCP port 80"},
+		{name: "a group address", text: "udp 10.0.1.7:1 > 224.0.0.251:5353",
+			want: "nothing listens on UDP port 5353, and a packet for many machines gets no refusal"},
+		{name: "another MAC address", change: func(_ *Stack, p *packet.Packet) { p.SetEthDst(packet.MAC{2, 7}) },
+			text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S"},
+		{name: "a broadcast frame", change: func(_ *Stack, p *packet.Packet) { p.SetEthDst(packet.Broadcast) },
+			text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S", want: "nothing listens on TCP port 80"},
 		{name: "the link is down", change: func(s *Stack, _ *packet.Packet) { s.Links[0].Down = true }, text: "tcp 10.0.1.7:1 > 10.0.1.2:80 S"},
-		{name: "for another, without forwarding", text: "tcp 10.0.1.7:1 > 10.0.2.7:80 S", want: "10.0.2.7 is not its address and forwarding is off"},
-		{name: "for another, with forwarding", change: func(s *Stack, _ *packet.Packet) { s.Forwarding = true }, text: "tcp 10.0.1.7:1 > 10.0.2.7:80 S", want: "forwarded by 10.0.2.0/24 on link eth1, out of eth1"},
-		{name: "for another, the last hop", change: func(s *Stack, _ *packet.Packet) { s.Forwarding = true }, text: "tcp 10.0.1.7:1 > 10.0.2.7:80 S ttl1", want: "hop limit used up"},
+		{name: "for another, without forwarding", text: "tcp 10.0.1.7:1 > 10.0.2.7:80 S",
+			want: "10.0.2.7 is not its address and forwarding is off"},
+		{name: "for another, with forwarding", change: func(s *Stack, _ *packet.Packet) { s.Forwarding = true },
+			text: "tcp 10.0.1.7:1 > 10.0.2.7:80 S", want: "forwarded by 10.0.2.0/24 on link eth1, out of eth1"},
+		{name: "for another, the last hop", change: func(s *Stack, _ *packet.Packet) { s.Forwarding = true },
+			text: "tcp 10.0.1.7:1 > 10.0.2.7:80 S ttl1", want: "hop limit used up"},
 		{name: "a protocol that programs here cannot use", change: func(s *Stack, _ *packet.Packet) {
 			s.Refuse = []Refusal{{Proto: packet.UDP, Text: "no UDP here"}}
 		}, text: "udp 10.0.1.7:1 > 10.0.1.2:53", want: "no UDP here"},
@@ -295,7 +311,8 @@ func TestTable(t *testing.T) {
 	}
 	route := func() Route {
 		a := address()
-		return Route{To: netip.PrefixFrom(a, []int{0, 8, a.BitLen() - 8, a.BitLen() - 2, a.BitLen()}[r.IntN(5)]), Link: s.Links[r.IntN(3)], Metric: r.IntN(3), Via: address()}
+		return Route{To: netip.PrefixFrom(a, []int{0, 8, a.BitLen() - 8, a.BitLen() - 2, a.BitLen()}[r.IntN(5)]), Link: s.Links[r.IntN(3)],
+			Metric: r.IntN(3), Via: address()}
 	}
 	scan := func(dst netip.Addr) (best Route, ok bool) {
 		for _, x := range s.Routes() {

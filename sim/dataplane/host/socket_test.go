@@ -23,19 +23,32 @@ func TestWhatComesBack(t *testing.T) {
 		reason  trace.Reason
 		text    string
 	}{
-		{name: "a SYN-ACK", proto: packet.TCP, in: "tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", verdict: trace.Delivered, reason: trace.OK, text: "the reply is here: TCP 10.0.1.7:80 > 10.0.1.2:40000 SYN,ACK"},
-		{name: "a reset", proto: packet.TCP, in: "tcp 10.0.1.7:80 > 10.0.1.2:40000 RA", verdict: trace.Rejected, reason: trace.PortClosed, text: "the connection was refused (reset)"},
-		{name: "a SYN-ACK from another address", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 SA", reason: trace.UnexpectedSource, text: "a SYN-ACK from 10.0.1.8:80, to which no socket here has sent"},
-		{name: "a SYN-ACK from another port", proto: packet.TCP, in: "tcp 10.0.1.7:81 > 10.0.1.2:40000 SA", reason: trace.UnexpectedSource, text: "a SYN-ACK from 10.0.1.7:81, to which no socket here has sent"},
-		{name: "a segment of no connection", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 A", reason: trace.UnexpectedSource, text: "no socket waits for TCP 10.0.1.8:80 > 10.0.1.2:40000"},
-		{name: "a reset of no connection", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 R", reason: trace.UnexpectedSource, text: "no socket waits for TCP 10.0.1.8:80 > 10.0.1.2:40000"},
-		{name: "a connection to the client's port", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 S", reason: trace.PortClosed, text: "nothing listens on TCP port 40000"},
-		{name: "a datagram", proto: packet.UDP, in: "udp 10.0.1.7:80 > 10.0.1.2:40000", verdict: trace.Delivered, reason: trace.OK, text: "the reply is here: UDP 10.0.1.7:80 > 10.0.1.2:40000"},
-		{name: "a datagram from another address", proto: packet.UDP, in: "udp 10.0.1.8:80 > 10.0.1.2:40000", reason: trace.UnexpectedSource, text: "a datagram from 10.0.1.8:80, to which the socket on port 40000 has not sent"},
-		{name: "a datagram to another port", proto: packet.UDP, in: "udp 10.0.1.7:80 > 10.0.1.2:40001", reason: trace.PortClosed, text: "nothing listens on UDP port 40001"},
-		{name: "a datagram for a TCP socket's port", proto: packet.TCP, in: "udp 10.0.1.8:80 > 10.0.1.2:40000", reason: trace.PortClosed, text: "nothing listens on UDP port 40000"},
-		{name: "an echo reply", proto: packet.ICMP, in: "pong 10.0.1.7 > 10.0.1.2", verdict: trace.Delivered, reason: trace.OK, text: "the reply is here: ICMP echo reply 10.0.1.7 > 10.0.1.2 id 1"},
-		{name: "an echo reply from another address", proto: packet.ICMP, in: "pong 10.0.1.8 > 10.0.1.2", reason: trace.UnexpectedSource, text: "no socket waits for ICMP echo reply 10.0.1.8 > 10.0.1.2 id 1"},
+		{name: "a SYN-ACK", proto: packet.TCP, in: "tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", verdict: trace.Delivered, reason: trace.OK,
+			text: "the reply is here: TCP 10.0.1.7:80 > 10.0.1.2:40000 SYN,ACK"},
+		{name: "a reset", proto: packet.TCP, in: "tcp 10.0.1.7:80 > 10.0.1.2:40000 RA", verdict: trace.Rejected, reason: trace.PortClosed,
+			text: "the connection was refused (reset)"},
+		{name: "a SYN-ACK from another address", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 SA", reason: trace.UnexpectedSource,
+			text: "a SYN-ACK from 10.0.1.8:80, to which no socket here has sent"},
+		{name: "a SYN-ACK from another port", proto: packet.TCP, in: "tcp 10.0.1.7:81 > 10.0.1.2:40000 SA", reason: trace.UnexpectedSource,
+			text: "a SYN-ACK from 10.0.1.7:81, to which no socket here has sent"},
+		{name: "a segment of no connection", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 A", reason: trace.UnexpectedSource,
+			text: "no socket waits for TCP 10.0.1.8:80 > 10.0.1.2:40000"},
+		{name: "a reset of no connection", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 R", reason: trace.UnexpectedSource,
+			text: "no socket waits for TCP 10.0.1.8:80 > 10.0.1.2:40000"},
+		{name: "a connection to the client's port", proto: packet.TCP, in: "tcp 10.0.1.8:80 > 10.0.1.2:40000 S", reason: trace.PortClosed,
+			text: "nothing listens on TCP port 40000"},
+		{name: "a datagram", proto: packet.UDP, in: "udp 10.0.1.7:80 > 10.0.1.2:40000", verdict: trace.Delivered, reason: trace.OK,
+			text: "the reply is here: UDP 10.0.1.7:80 > 10.0.1.2:40000"},
+		{name: "a datagram from another address", proto: packet.UDP, in: "udp 10.0.1.8:80 > 10.0.1.2:40000", reason: trace.UnexpectedSource,
+			text: "a datagram from 10.0.1.8:80, to which the socket on port 40000 has not sent"},
+		{name: "a datagram to another port", proto: packet.UDP, in: "udp 10.0.1.7:80 > 10.0.1.2:40001", reason: trace.PortClosed,
+			text: "nothing listens on UDP port 40001"},
+		{name: "a datagram for a TCP socket's port", proto: packet.TCP, in: "udp 10.0.1.8:80 > 10.0.1.2:40000", reason: trace.PortClosed,
+			text: "nothing listens on UDP port 40000"},
+		{name: "an echo reply", proto: packet.ICMP, in: "pong 10.0.1.7 > 10.0.1.2", verdict: trace.Delivered, reason: trace.OK,
+			text: "the reply is here: ICMP echo reply 10.0.1.7 > 10.0.1.2 id 1"},
+		{name: "an echo reply from another address", proto: packet.ICMP, in: "pong 10.0.1.8 > 10.0.1.2", reason: trace.UnexpectedSource,
+			text: "no socket waits for ICMP echo reply 10.0.1.8 > 10.0.1.2 id 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, record := range []bool{true, false} {
@@ -54,7 +67,8 @@ func TestWhatComesBack(t *testing.T) {
 					t.Errorf("recorded %v: lost for %q, want %q", record, sim.Lost.Reason, c.reason)
 				}
 				if record {
-					if last := sim.Rec.Steps()[len(sim.Rec.Steps())-1]; last.Text() != c.text || (last.Action == trace.ActReject) != (c.reason == trace.PortClosed && c.verdict == "") {
+					if last := sim.Rec.Steps()[len(sim.Rec.Steps())-1]; last.Text() != c.text ||
+						(last.Action == trace.ActReject) != (c.reason == trace.PortClosed && c.verdict == "") {
 						t.Errorf("the last step is %s: %q", last.Action, last.Text())
 					}
 				}
@@ -71,7 +85,8 @@ func TestAnswerThatNobodyWaitsFor(t *testing.T) {
 	k := s.Open(packet.TCP, netip.Addr{}, 0, netip.MustParseAddrPort("10.0.1.7:80"))
 	for i, want := range []trace.Reason{"", trace.UnexpectedSource, trace.UnexpectedSource} {
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
-		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], []string{"tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", "tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", "tcp 10.0.1.7:80 > 10.0.1.2:40000 A"}[i]))
+		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], []string{"tcp 10.0.1.7:80 > 10.0.1.2:40000 SA", "tcp 10.0.1.7:80 > 10.0.1.2:40000 SA",
+			"tcp 10.0.1.7:80 > 10.0.1.2:40000 A"}[i]))
 		if sim.Lost.Reason != want || k.Outcome.Verdict != trace.Delivered || !k.Stands() {
 			t.Errorf("packet %d: lost for %q, want %q; the socket got %+v", i+1, sim.Lost.Reason, want, k.Outcome)
 		}
@@ -196,7 +211,8 @@ func TestUserSpaceProxy(t *testing.T) {
 			n := newNetwork(t)
 			client, node := n.add("client", "lan 10.0.0.1/24"), n.add("node", "lan 10.0.0.2/24")
 			for _, addr := range []string{"10.0.0.3", "10.0.0.4"} {
-				n.add(addr, "lan "+addr+"/24").Listen(&Listener{Proto: packet.UDP, Port: 8080, Answer: func(q []byte) []byte { return append(q, " from "+addr...) }})
+				n.add(addr, "lan "+addr+"/24").Listen(&Listener{Proto: packet.UDP, Port: 8080,
+					Answer: func(q []byte) []byte { return append(q, " from "+addr...) }})
 			}
 			l := &Listener{Name: "proxy", Proto: packet.UDP, Port: 80}
 			for _, b := range c.backends {
@@ -427,7 +443,8 @@ func TestALossIsNotForgotten(t *testing.T) {
 			t.Errorf("%s: %d answers, lost %+v (%v)", in, sent, sim.Lost, err)
 		}
 		for i, st := range sim.Rec.Steps() {
-			if want := map[bool]trace.Leg{true: trace.Request, false: trace.Reply}[i == 0]; st.Leg != want || (i == 0) != (st.Action == trace.ActReject) {
+			if want := map[bool]trace.Leg{true: trace.Request, false: trace.Reply}[i == 0]; st.Leg != want ||
+				(i == 0) != (st.Action == trace.ActReject) {
 				t.Errorf("%s: step %d is %s on the way of the %s", in, i, st.Action, st.Leg)
 			}
 		}
@@ -445,7 +462,8 @@ func TestWhatTheProxySends(t *testing.T) {
 			backend.Listen(&Listener{Proto: proto, Port: port})
 		}
 		origin := &trace.Origin{What: "Service web"}
-		node.Listen(&Listener{Name: "proxy", Proto: proto, Port: 80, Origin: origin, Backends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.3:8080"), netip.MustParseAddrPort("10.0.0.3:8081")}})
+		node.Listen(&Listener{Name: "proxy", Proto: proto, Port: 80, Origin: origin,
+			Backends: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.3:8080"), netip.MustParseAddrPort("10.0.0.3:8081")}})
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		var frames []packet.Headers
 		sim.Taps.Segment = func(_ *wire.Segment, _ *wire.NIC, p *packet.Packet) { frames = append(frames, *p.Headers()) }
@@ -454,7 +472,8 @@ func TestWhatTheProxySends(t *testing.T) {
 		if err := sim.Run(); err != nil || k.Outcome.Verdict != trace.Delivered {
 			t.Fatalf("%s: %+v (%v)", proto, k.Outcome, err)
 		}
-		if f := frames[1]; len(frames) != 4 || f.Src.String() != "10.0.0.2" || f.SrcPort != EphemeralBase || f.DstPort != 8080 || f.TTL != 128 || f.TCPFlags != frames[0].TCPFlags {
+		if f := frames[1]; len(frames) != 4 || f.Src.String() != "10.0.0.2" || f.SrcPort != EphemeralBase || f.DstPort != 8080 || f.TTL != 128 ||
+			f.TCPFlags != frames[0].TCPFlags {
 			t.Errorf("%s: frames %+v", proto, frames)
 		}
 		var got []string
@@ -466,7 +485,8 @@ func TestWhatTheProxySends(t *testing.T) {
 				}
 			}
 		}
-		want := []string{string(trace.ActCallProxy) + " proxy takes the connection and opens its own to 10.0.0.3:8080 (backend 1 of 2)", string(trace.ActAnswer) + " the backend answered: proxy answers the client"}
+		want := []string{string(trace.ActCallProxy) + " proxy takes the connection and opens its own to 10.0.0.3:8080 (backend 1 of 2)",
+			string(trace.ActAnswer) + " the backend answered: proxy answers the client"}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s: %q", proto, got)
 		}

@@ -101,7 +101,8 @@ func TestStepsNameTheRoute(t *testing.T) {
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], "udp 10.0.1.2:1 > 10.9.0.1:53"))
 		st := sim.Rec.Steps()
-		if len(st) != 1 || st[0].From != origin || st[0].Evidence != want.ID || st[0].Action != trace.ActForward || st[0].Place != "m" || st[0].Object != "stack" || !strings.Contains(st[0].Packet.String(), "10.9.0.1:53") {
+		if len(st) != 1 || st[0].From != origin || st[0].Evidence != want.ID || st[0].Action != trace.ActForward || st[0].Place != "m" ||
+			st[0].Object != "stack" || !strings.Contains(st[0].Packet.String(), "10.9.0.1:53") {
 			t.Errorf("steps %+v", st)
 		}
 	}
@@ -128,8 +129,10 @@ func TestTheLinkOfARoute(t *testing.T) {
 // A source address is of the destination's family: of the link that the packet leaves by,
 // else of another one.
 func TestSourceOfAnotherLink(t *testing.T) {
-	s := stackOf(t, []string{"lo fd00:9::1/128", "eth0 10.0.1.2/24", "eth1 10.0.2.2/24 fd00:2::2/64"}, []string{"fd00:1::/64 via fd00:2::9 dev eth0"})
-	for to, want := range map[string]string{"10.0.2.9": "10.0.2.2", "fd00:2::9": "fd00:2::2", "fd00:1::9": "fd00:9::1", "2001:db8::1": "fd00:9::1", "8.8.8.8": "10.0.1.2", "fd00:2::2": "fd00:2::2"} {
+	s := stackOf(t, []string{"lo fd00:9::1/128", "eth0 10.0.1.2/24", "eth1 10.0.2.2/24 fd00:2::2/64"},
+		[]string{"fd00:1::/64 via fd00:2::9 dev eth0"})
+	for to, want := range map[string]string{"10.0.2.9": "10.0.2.2", "fd00:2::9": "fd00:2::2", "fd00:1::9": "fd00:9::1",
+		"2001:db8::1": "fd00:9::1", "8.8.8.8": "10.0.1.2", "fd00:2::2": "fd00:2::2"} {
 		if got := s.Source(netip.MustParseAddr(to)); got.String() != want {
 			t.Errorf("to %s: %s, want %s", to, got, want)
 		}

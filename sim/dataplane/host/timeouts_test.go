@@ -58,7 +58,8 @@ func (x *idleNAT) pass(spec packet.Spec) *packet.Packet {
 // and "<". It returns what became of the last packet.
 func (x *idleNAT) play(t *testing.T, proto packet.Proto, words string) (got string, seen uint16) {
 	t.Helper()
-	flags := map[string]uint8{"SYN": packet.SYN, "SYN+ACK": packet.SYN | packet.ACK, "ACK": packet.ACK, "FIN": packet.FIN | packet.ACK, "RST": packet.RST, "": 0}
+	flags := map[string]uint8{"SYN": packet.SYN, "SYN+ACK": packet.SYN | packet.ACK, "ACK": packet.ACK, "FIN": packet.FIN | packet.ACK,
+		"RST": packet.RST, "": 0}
 	var first uint16
 	for word := range strings.FieldsSeq(words) {
 		spec := packet.Spec{Proto: proto, Src: client, Dst: server, SrcPort: 40000, DstPort: 80, TCPFlags: flags[word[1:]]}
@@ -261,7 +262,8 @@ func TestErrorAfterTimeout(t *testing.T) {
 
 // Nobody answers that nobody listens to a packet for many machines.
 func TestClosedPortOfMany(t *testing.T) {
-	for _, text := range []string{"udp 10.0.1.2:1000 > 224.0.0.251:5353", "tcp 10.0.1.2:1000 > 224.0.0.251:80 S", "udp [fd00:1::2]:1000 > [ff02::fb]:5353"} {
+	for _, text := range []string{"udp 10.0.1.2:1000 > 224.0.0.251:5353", "tcp 10.0.1.2:1000 > 224.0.0.251:80 S",
+		"udp [fd00:1::2]:1000 > [ff02::fb]:5353"} {
 		s, sent := translator(t)
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		s.Input(sim, s.Links[0], packetOf(t, s.Links[0], text))

@@ -42,12 +42,14 @@ func TestTranscript(t *testing.T) {
 	transcript(n, say, server, packet.TCP, "192.0.2.2:81", 64)
 	say("# a published port")
 	client.Listen(&Listener{Proto: packet.UDP, Port: 53})
-	r.NAT.Publish([]NATRule{WinNATMapping(netip.Addr{}, packet.UDP, 5353, netip.MustParseAddrPort("10.0.1.2:53"), &trace.Origin{What: "hostPort of web"})})
+	r.NAT.Publish([]NATRule{WinNATMapping(netip.Addr{}, packet.UDP, 5353, netip.MustParseAddrPort("10.0.1.2:53"),
+		&trace.Origin{What: "hostPort of web"})})
 	transcript(n, say, server, packet.UDP, "192.0.2.1:5353", 64)
 
 	say("# netfilter: a Service, its second backend, and what is dropped")
 	n, client, r, _ = inOut(t, func(r *machine) *NAT {
-		return iptables(t, r.Stack, "-A PREROUTING -p tcp -d 10.96.0.50/32 --dport 8080 -j DNAT --to 192.0.2.2:80", "-A PREROUTING -p udp -d 10.96.0.50/32 -j DROP",
+		return iptables(t, r.Stack, "-A PREROUTING -p tcp -d 10.96.0.50/32 --dport 8080 -j DNAT --to 192.0.2.2:80",
+			"-A PREROUTING -p udp -d 10.96.0.50/32 -j DROP",
 			"-A POSTROUTING -o out -j MASQUERADE")
 	})
 	r.NAT.Rules[1].Drop = trace.NoBackend
@@ -113,7 +115,8 @@ func transcript(n *network, say func(string, ...any), from *machine, proto packe
 		if s.Event.Detail != nil {
 			what = s.Event.Detail.Text()
 		}
-		say("step %s %s %s: %s, rule %q %q, reason %q, fact %s, from %v, %q", s.Leg, s.Place, s.Object, s.Action, s.RuleType, s.Rule, s.Reason, s.Evidence, s.From, what)
+		say("step %s %s %s: %s, rule %q %q, reason %q, fact %s, from %v, %q", s.Leg, s.Place, s.Object, s.Action, s.RuleType, s.Rule, s.Reason,
+			s.Evidence, s.From, what)
 		for _, c := range s.Changes {
 			say("  %s: %s -> %s", c.Field, c.Before, c.After)
 		}

@@ -17,7 +17,8 @@ var factVTEP = evidence.New("host.vtep", evidence.Stated,
 
 var factInnerMAC = evidence.New("host.vtep-inner-mac", evidence.Code,
 	"A Linux VXLAN device takes a frame out of a tunnel as any device takes one: the IP stack drops it when it is for another MAC address than the device's.",
-	"Linux kernel drivers/net/vxlan/vxlan_core.c (vxlan_set_mac, eth_type_trans)", "Linux kernel net/ipv4/ip_input.c (ip_rcv_core, PACKET_OTHERHOST)", "flannel-io/flannel#1155", "flannel-io/flannel#1330")
+	"Linux kernel drivers/net/vxlan/vxlan_core.c (vxlan_set_mac, eth_type_trans)",
+	"Linux kernel net/ipv4/ip_input.c (ip_rcv_core, PACKET_OTHERHOST)", "flannel-io/flannel#1155", "flannel-io/flannel#1330")
 
 // VTEP is a tunnel device of a stack: packets routed to its link leave in a
 // tunnel, tunnel packets to its port arrive on the link.

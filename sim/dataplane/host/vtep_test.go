@@ -65,10 +65,14 @@ func TestTunnelPacketsThatNobodyOpens(t *testing.T) {
 		want     string
 		reason   trace.Reason
 	}{
-		{"no device", packet.VXLAN, 4789, false, "a VXLAN packet (VNI 7) to UDP port 4789, and no tunnel device here has that port", trace.TunnelPort},
-		{"Linux' own port", packet.VXLAN, 8472, false, "a VXLAN packet (VNI 7) to UDP port 8472, and no tunnel device here has that port", trace.TunnelPort},
-		{"Geneve", packet.Geneve, 6081, false, "a Geneve packet (VNI 7) to UDP port 6081, and no tunnel device here has that port", trace.TunnelPort},
-		{"the switch's port", packet.VXLAN, 4789, true, "a VXLAN packet (VNI 7) to UDP port 4789, and the virtual switch did not open it", trace.NotDecapsulated},
+		{"no device", packet.VXLAN, 4789, false, "a VXLAN packet (VNI 7) to UDP port 4789, and no tunnel device here has that port",
+			trace.TunnelPort},
+		{"Linux' own port", packet.VXLAN, 8472, false, "a VXLAN packet (VNI 7) to UDP port 8472, and no tunnel device here has that port",
+			trace.TunnelPort},
+		{"Geneve", packet.Geneve, 6081, false, "a Geneve packet (VNI 7) to UDP port 6081, and no tunnel device here has that port",
+			trace.TunnelPort},
+		{"the switch's port", packet.VXLAN, 4789, true, "a VXLAN packet (VNI 7) to UDP port 4789, and the virtual switch did not open it",
+			trace.NotDecapsulated},
 		{"any other port", packet.VXLAN, 5000, false, "nothing listens on UDP port 5000", trace.PortClosed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,7 +82,8 @@ func TestTunnelPacketsThatNobodyOpens(t *testing.T) {
 				s.TunnelPorts = []uint16{c.port}
 			}
 			p := packetOf(t, s.Links[0], "tcp 10.244.1.4:1 > 10.244.2.4:80 S")
-			if err := p.Encap(packet.Outer{Kind: c.kind, EthDst: s.Links[0].MAC, Src: netip.MustParseAddr("10.0.1.7"), Dst: netip.MustParseAddr("10.0.1.2"), DstPort: c.port, VNI: 7}); err != nil {
+			if err := p.Encap(packet.Outer{Kind: c.kind, EthDst: s.Links[0].MAC, Src: netip.MustParseAddr("10.0.1.7"),
+				Dst: netip.MustParseAddr("10.0.1.2"), DstPort: c.port, VNI: 7}); err != nil {
 				t.Fatal(err)
 			}
 			sim := &wire.Simulation{Rec: &trace.Recorder{}}
@@ -111,17 +116,20 @@ func TestEachDeviceHasItsPort(t *testing.T) {
 		s := stackOf(t, []string{"eth0 10.0.1.2/24"}, nil)
 		for i, port := range []uint16{8472, 9999} {
 			s.AddVTEP(&VTEP{Kind: packet.VXLAN, VNI: uint32(i + 1), Port: port, Local: s.Address(false),
-				Link: &Link{Name: fmt.Sprintf("vxlan%d", i), MAC: packet.MAC{2, 1}, Addrs: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/32", i))}}})
+				Link: &Link{Name: fmt.Sprintf("vxlan%d", i), MAC: packet.MAC{2, 1},
+					Addrs: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/32", i))}}})
 		}
 		s.Listen(&Listener{Proto: packet.UDP, Port: c.port})
 		s.Links[0].Send = func(*wire.Simulation, *packet.Packet) {}
 		p := packetOf(t, s.Links[0], "udp 10.244.9.4:1 > 10.244.1.0:80")
-		if err := p.Encap(packet.Outer{Kind: packet.VXLAN, EthDst: s.Links[0].MAC, Src: netip.MustParseAddr("10.0.1.7"), Dst: netip.MustParseAddr("10.0.1.2"), DstPort: c.port, VNI: c.vni}); err != nil {
+		if err := p.Encap(packet.Outer{Kind: packet.VXLAN, EthDst: s.Links[0].MAC, Src: netip.MustParseAddr("10.0.1.7"),
+			Dst: netip.MustParseAddr("10.0.1.2"), DstPort: c.port, VNI: c.vni}); err != nil {
 			t.Fatal(err)
 		}
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		s.Input(sim, s.Links[0], p)
-		if st := sim.Rec.Steps()[0]; (st.Action == trace.ActDecap) != (c.want != "") || c.want != "" && !strings.HasSuffix(st.Text(), "by "+c.want) {
+		if st := sim.Rec.Steps()[0]; (st.Action == trace.ActDecap) != (c.want != "") || c.want != "" &&
+			!strings.HasSuffix(st.Text(), "by "+c.want) {
 			t.Errorf("%s: %s %q", c.name, st.Action, st.Text())
 		}
 		sim = &wire.Simulation{Rec: &trace.Recorder{}}
@@ -173,7 +181,8 @@ func TestTooLargeForATunnel(t *testing.T) {
 	a := n.add("a", "lan 192.0.2.1/24")
 	n.add("b", "lan 192.0.2.2/24")
 	vtep(a, "192.0.2.1", 1, 8472, "10.244.1.0/32", "10.244.2.0/24", "192.0.2.2", 1, 2)
-	for size, reason := range map[int]trace.Reason{65535 - 20 - 8 - 8 - 14 - 20 - 8: trace.TunnelPort, 65535 - 20 - 8 - 8 - 14 - 20 - 8 + 1: trace.BadPacket} {
+	for size, reason := range map[int]trace.Reason{65535 - 20 - 8 - 8 - 14 - 20 - 8: trace.TunnelPort,
+		65535 - 20 - 8 - 8 - 14 - 20 - 8 + 1: trace.BadPacket} {
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		a.Open(packet.UDP, netip.Addr{}, 0, netip.MustParseAddrPort("10.244.2.1:53")).Send(sim, make([]byte, size), 64)
 		if err := sim.Run(); err != nil || sim.Lost.Reason != reason {

@@ -36,7 +36,8 @@ func TestWinNAT(t *testing.T) {
 	n, client, _, _ := inOut(t, func(r *machine) *NAT { return NewWinNAT(netip.MustParsePrefix("10.0.1.0/24"), r.Links[0], nil) })
 	n.add("near", "in 10.0.1.3/24").Listen(&Listener{Proto: packet.TCP, Port: 80})
 	client.route(t, "10.0.1.3/32", "10.0.1.1")
-	if out, rec := n.send(client, packet.TCP, "10.0.1.3:80", 64); out.Verdict != trace.Delivered || rec.Seen().Src != "10.0.1.2" || len(n.frames) != 3 {
+	if out, rec := n.send(client, packet.TCP, "10.0.1.3:80", 64); out.Verdict != trace.Delivered || rec.Seen().Src != "10.0.1.2" ||
+		len(n.frames) != 3 {
 		t.Errorf("on the inside: %+v, seen %+v", out, rec.Seen())
 	}
 }
@@ -100,7 +101,8 @@ func TestPublishedPorts(t *testing.T) {
 			addr, _ := netip.ParseAddr(c.addr)
 			router.NAT.Publish([]NATRule{WinNATMapping(addr, packet.UDP, c.port, web, nil)})
 			router.NAT.Publish([]NATRule{WinNATMapping(addr, packet.TCP, c.port, web, nil)})
-			if out, rec := n.send(server, packet.TCP, c.to, 64); out.Verdict != c.want || c.want == trace.Delivered && rec.Seen().Dst != web.String() {
+			if out, rec := n.send(server, packet.TCP, c.to, 64); out.Verdict != c.want || c.want == trace.Delivered &&
+				rec.Seen().Dst != web.String() {
 				t.Errorf("%+v, seen %+v", out, rec.Seen())
 			}
 			if len(router.NAT.Rules) != 2 || router.NAT.Rules[0].Chain != Postrouting {
@@ -155,7 +157,8 @@ func TestWhatAPublishedPortIsFor(t *testing.T) {
 			t.Errorf("%s: %d steps rewrite", c.in, rewrites)
 		}
 	}
-	if rules := WinNATLoopback(mapping, factTestGate); rules[1].Name != mapping.Name || rules[1].Origin != origin || !slices.Equal(rules[1].Protos, []packet.Proto{packet.TCP}) {
+	if rules := WinNATLoopback(mapping, factTestGate); rules[1].Name != mapping.Name || rules[1].Origin != origin ||
+		!slices.Equal(rules[1].Protos, []packet.Proto{packet.TCP}) {
 		t.Errorf("the second rule is %+v", rules[1])
 	}
 }

@@ -84,12 +84,14 @@ func TestResetForgetsConnections(t *testing.T) {
 	t.Parallel()
 	first, _, inside, _ := two(t, false)
 	connect(t, inside[0], inside[1].Address)
-	if k := inside[0].Stack().Open(packet.TCP, inside[0].Address, 0, netip.AddrPortFrom(inside[1].Address, 80)); k.Tuple.SrcPort == host.EphemeralBase {
+	if k := inside[0].Stack().Open(packet.TCP, inside[0].Address, 0,
+		netip.AddrPortFrom(inside[1].Address, 80)); k.Tuple.SrcPort == host.EphemeralBase {
 		t.Error("the second connection has the port of the first")
 	}
 	for i := range 3 { // also what was used again
 		first.Reset()
-		if k := inside[0].Stack().Open(packet.TCP, inside[0].Address, 0, netip.AddrPortFrom(inside[1].Address, 80)); k.Tuple.SrcPort != host.EphemeralBase {
+		if k := inside[0].Stack().Open(packet.TCP, inside[0].Address, 0,
+			netip.AddrPortFrom(inside[1].Address, 80)); k.Tuple.SrcPort != host.EphemeralBase {
 			t.Errorf("after reset %d the first port is %d", i+1, k.Tuple.SrcPort)
 		}
 	}

@@ -143,7 +143,8 @@ func (pl *pipeline) decide(acls []ACL, ct *conntrack, h *packet.Headers, t packe
 			pl.allowed(a.match(), e, factACL, a.Origin)
 			return true
 		}
-		pl.add(trace.Step{Layer: "ls_out_acl_eval", Rule: a.match(), RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock, Event: e, From: a.Origin}, factACL)
+		pl.add(trace.Step{Layer: "ls_out_acl_eval", Rule: a.match(), RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock, Event: e,
+			From: a.Origin}, factACL)
 		return false
 	}
 	return true

@@ -134,7 +134,8 @@ func (x *AntreaNode) gatewayIP() netip.Addr { return nth(x.subnet, 1) }
 
 // addGateway joins the host's stack and the bridge (antrea.gateway).
 func (x *AntreaNode) addGateway() {
-	l := &host.Link{Name: x.net.o.Gateway, MAC: macOf(x.gatewayIP()), Addrs: []netip.Prefix{netip.PrefixFrom(x.gatewayIP(), x.subnet.Bits())}, MTU: x.mtu(), MTUFact: factAntreaMTU}
+	l := &host.Link{Name: x.net.o.Gateway, MAC: macOf(x.gatewayIP()), Addrs: []netip.Prefix{netip.PrefixFrom(x.gatewayIP(), x.subnet.Bits())},
+		MTU: x.mtu(), MTUFact: factAntreaMTU}
 	l.Send = func(sim *wire.Simulation, p *packet.Packet) {
 		x.enter(sim, &antreaPass{x: x, sim: sim, p: p, from: fromGateway})
 	}
@@ -209,15 +210,18 @@ func (x *AntreaNode) translate() {
 	if !x.stack.Windows {
 		x.stack.NAT = host.NewNetfilter()
 		if !x.net.o.NoSNAT {
-			x.stack.NAT.Rules = append(x.stack.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "ANTREA-POSTROUTING", Src: []netip.Prefix{x.subnet},
-				NotSrc: []netip.Prefix{netip.PrefixFrom(x.gatewayIP(), 32)}, NotDst: x.net.o.ClusterCIDR, OutLink: x.uplink, Masquerade: true, Origin: origin, Fact: factAntreaLinuxSNAT})
+			x.stack.NAT.Rules = append(x.stack.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "ANTREA-POSTROUTING",
+				Src:    []netip.Prefix{x.subnet},
+				NotSrc: []netip.Prefix{netip.PrefixFrom(x.gatewayIP(), 32)}, NotDst: x.net.o.ClusterCIDR, OutLink: x.uplink, Masquerade: true,
+				Origin: origin, Fact: factAntreaLinuxSNAT})
 		}
 		return
 	}
 	nat := host.NewWinNAT(x.subnet, x.gateway, origin)
 	nat.Rules[0].Name, nat.Rules[0].Fact = "NetNat antrea-nat "+x.subnet.String(), factAntreaNetNat
 	virtual := nat.Rules[0]
-	virtual.Name, virtual.Src, virtual.Fact = "NetNat for "+antreaVirtualIP.String(), []netip.Prefix{netip.PrefixFrom(antreaVirtualIP, 32)}, factAntreaHostEndpoint
+	virtual.Name, virtual.Src, virtual.Fact = "NetNat for "+antreaVirtualIP.String(), []netip.Prefix{netip.PrefixFrom(antreaVirtualIP, 32)},
+		factAntreaHostEndpoint
 	if x.net.o.NoSNAT {
 		nat.Rules = nil
 	}
@@ -293,7 +297,8 @@ func (x *AntreaNode) Receive(sim *wire.Simulation, _ *wire.NIC, p *packet.Packet
 	case x.net.o.Encap != AntreaEncap && x.subnet.Contains(h.Dst):
 		x.enter(sim, &antreaPass{x: x, sim: sim, p: p, from: fromUplink, rewriteMAC: true})
 	case h.Dst == x.address:
-		x.step(sim, p, "Classifier", "ip, in_port=uplink, nw_dst="+x.address.String(), trace.ActForward, trace.Of(output{x.uplink.Name}), factAntreaUplink)
+		x.step(sim, p, "Classifier", "ip, in_port=uplink, nw_dst="+x.address.String(), trace.ActForward, trace.Of(output{x.uplink.Name}),
+			factAntreaUplink)
 		x.stack.Input(sim, x.uplink, p)
 	default:
 		x.drop(sim, p, "Classifier", "priority=0", trace.NotMyAddress, trace.Of(notForUplink{h.Dst}), factAntreaUplink)
@@ -322,7 +327,8 @@ func (x *AntreaNode) enter(sim *wire.Simulation, a *antreaPass) {
 	case h.IPVersion == 0:
 		return // resolve answers ARP
 	case h.IPVersion == 6:
-		x.drop(sim, a.p, "PipelineRootClassifier", "priority=0", trace.FamilyNotSupported, trace.Note("the pipeline of this node is for IPv4"), factAntreaIPv4)
+		x.drop(sim, a.p, "PipelineRootClassifier", "priority=0", trace.FamilyNotSupported, trace.Note("the pipeline of this node is for IPv4"),
+			factAntreaIPv4)
 		return
 	case x.stack.Windows && a.p.Fragmented():
 		sim.RecordUnknown("what Open vSwitch on Windows does with IP fragments is not known; antrea-io/antrea#2981 describes a bug")
@@ -332,16 +338,20 @@ func (x *AntreaNode) enter(sim *wire.Simulation, a *antreaPass) {
 }
 
 // step records what a table did, drop how the packet ended.
-func (x *AntreaNode) step(sim *wire.Simulation, p *packet.Packet, table, rule string, act trace.Action, e trace.Event, fact *evidence.Fact) {
+func (x *AntreaNode) step(sim *wire.Simulation, p *packet.Packet, table, rule string, act trace.Action, e trace.Event,
+	fact *evidence.Fact) {
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: table, Rule: rule, Action: act, Event: e, Packet: sim.Rec.Describe(p)}.Cite(fact))
+		sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: table, Rule: rule, Action: act, Event: e,
+			Packet: sim.Rec.Describe(p)}.Cite(fact))
 	}
 }
 
-func (x *AntreaNode) drop(sim *wire.Simulation, p *packet.Packet, table, rule string, why trace.Reason, e trace.Event, fact *evidence.Fact) {
+func (x *AntreaNode) drop(sim *wire.Simulation, p *packet.Packet, table, rule string, why trace.Reason, e trace.Event,
+	fact *evidence.Fact) {
 	sim.RecordLoss(x.name, x.net.o.Bridge, why)
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: table, Rule: rule, Action: trace.ActDrop, Reason: why, Event: e, Packet: sim.Rec.Describe(p)}.Cite(fact))
+		sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: table, Rule: rule, Action: trace.ActDrop, Reason: why, Event: e,
+			Packet: sim.Rec.Describe(p)}.Cite(fact))
 	}
 }
 
@@ -357,8 +367,10 @@ func (x *AntreaNode) fromTunnel(sim *wire.Simulation, p *packet.Packet) bool {
 		return true
 	}
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Action: trace.ActDecap, Rule: "tun0", Event: trace.Of(throughTunnel{x.net.kind(), fromAddress(outer.Src)}), Packet: sim.Rec.Describe(p),
-			Changes: []trace.Change{{Field: diff.Outer, Before: diff.Tunnel(x.net.o.Tunnel, outer.Src, outer.Dst, outer.VNI)}}}.Cite(factAntreaTunnel))
+		sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Action: trace.ActDecap, Rule: "tun0",
+			Event: trace.Of(throughTunnel{x.net.kind(), fromAddress(outer.Src)}), Packet: sim.Rec.Describe(p),
+			Changes: []trace.Change{{Field: diff.Outer, Before: diff.Tunnel(x.net.o.Tunnel, outer.Src, outer.Dst, outer.VNI)}}}.Cite(
+			factAntreaTunnel))
 	}
 	x.enter(sim, &antreaPass{x: x, sim: sim, p: p, from: fromTunnel, rewriteMAC: true})
 	return true
@@ -382,14 +394,16 @@ func (a *antreaPass) tunnel() {
 		x.drop(a.sim, a.p, "Output", "", reason, trace.Of(noWayToChassis{to.name, hop}), factAntreaTunnel)
 		return
 	}
-	err := a.p.Encap(packet.Outer{Kind: x.net.o.Tunnel, EthSrc: hop.Link.MAC, EthDst: hop.MAC, Src: x.address, Dst: to.address, DstPort: x.net.port(), TTL: 64})
+	err := a.p.Encap(packet.Outer{Kind: x.net.o.Tunnel, EthSrc: hop.Link.MAC, EthDst: hop.MAC, Src: x.address, Dst: to.address,
+		DstPort: x.net.port(), TTL: 64})
 	if err != nil {
 		x.drop(a.sim, a.p, "Output", "", trace.BadPacket, trace.Of(malformed{err}), factAntreaTunnel)
 		return
 	}
 	if a.sim.Rec.On() {
-		a.sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: "Output", Rule: "tun_dst=" + to.address.String(), Action: trace.ActEncap,
-			Event: trace.Of(throughTunnel{x.net.kind(), toNode(to.name)}), Packet: a.sim.Rec.Describe(a.p),
+		a.sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: "Output", Rule: "tun_dst=" + to.address.String(),
+			Action: trace.ActEncap,
+			Event:  trace.Of(throughTunnel{x.net.kind(), toNode(to.name)}), Packet: a.sim.Rec.Describe(a.p),
 			Changes: []trace.Change{{Field: diff.Outer, After: diff.Tunnel(x.net.o.Tunnel, x.address, to.address, 0)}}}.Cite(factAntreaTunnel))
 	}
 	x.nic.Segment.Send(a.sim, x.nic, a.p)

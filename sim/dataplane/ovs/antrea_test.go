@@ -40,8 +40,9 @@ func (r *rig) port(name, node string) *AntreaPort { return r.antrea[node].Port(r
 
 // everybody admits all, nobody nothing.
 var (
-	everybody = AntreaPolicies{Restricted: true, Names: "default/all", Rules: []AntreaRule{{Policy: "default/all", Admits: func(netip.Addr, *packet.Headers) bool { return true }}}}
-	nobody    = AntreaPolicies{Restricted: true, Names: "default/none"}
+	everybody = AntreaPolicies{Restricted: true, Names: "default/all",
+		Rules: []AntreaRule{{Policy: "default/all", Admits: func(netip.Addr, *packet.Headers) bool { return true }}}}
+	nobody = AntreaPolicies{Restricted: true, Names: "default/none"}
 )
 
 // What policies forbid is dropped by the table of its direction on the pod's own node, and a
@@ -175,7 +176,8 @@ func TestAntreaDrops(t *testing.T) {
 		r.reset()
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
 		l := r.pod["client"].Stack().Links[0]
-		spec := packet.Spec{EthSrc: l.MAC, Src: ip(c.src), Dst: ip(c.dst), Proto: packet.TCP, SrcPort: 1, DstPort: 80, TCPFlags: packet.SYN, TTL: 64}
+		spec := packet.Spec{EthSrc: l.MAC, Src: ip(c.src), Dst: ip(c.dst), Proto: packet.TCP, SrcPort: 1, DstPort: 80, TCPFlags: packet.SYN,
+			TTL: 64}
 		spec.EthDst, _ = l.Resolve(ip("10.244.2.1"))
 		if c.src == c.dst {
 			spec.EthDst = l.MAC

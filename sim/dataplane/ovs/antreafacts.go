@@ -88,7 +88,8 @@ var (
 		antreaPipeline+"l2ForwardCalcFlow", antreaPipeline+"l2ForwardOutputHairpinServiceFlow")
 	factAntreaPolicy = evidence.New("antrea.network-policy", evidence.Code,
 		"NetworkPolicies are conjunctions of EgressRule on the node of the sending pod, after the translation of Services, and of IngressRule on that of the receiving one; EgressDefaultRule and IngressDefaultRule drop what no rule admits of a pod that a policy selects. except, named ports and ranges are resolved before, so that Windows nodes have them all.",
-		antreaNPFlows+"(conjMatchFlowContext, policyRuleConjunction)", "antrea-io/antrea pkg/controller/networkpolicy/networkpolicy_controller.go", antreaOVSDesign)
+		antreaNPFlows+"(conjMatchFlowContext, policyRuleConjunction)",
+		"antrea-io/antrea pkg/controller/networkpolicy/networkpolicy_controller.go", antreaOVSDesign)
 	factAntreaEstablished = evidence.New("antrea.established", evidence.Code,
 		"Packets of an established connection, and ICMP errors about it, meet no rules: what was allowed goes on after a policy forbids it.",
 		antreaNPFlows+"initFlows")

@@ -88,7 +88,8 @@ func (a *antreaPass) step(table, rule string, act trace.Action, e trace.Event, f
 	if !a.sim.Rec.On() {
 		return
 	}
-	st := trace.Step{Place: a.x.name, Object: a.x.net.o.Bridge, Layer: table, Rule: rule, Action: act, Event: e, Packet: a.sim.Rec.Describe(a.p)}
+	st := trace.Step{Place: a.x.name, Object: a.x.net.o.Bridge, Layer: table, Rule: rule, Action: act, Event: e,
+		Packet: a.sim.Rec.Describe(a.p)}
 	if before != nil {
 		st.Changes = diff.Headers(a.sim.Rec, before, a.p.Headers(), diff.MAC|diff.Address|diff.ICMPID|diff.TTL)
 	}
@@ -119,7 +120,8 @@ func (a *antreaPass) spoofGuard() bool {
 	case h.Src != a.in.Address:
 		return a.drop("SpoofGuard", "priority=0", trace.SpoofedSource, trace.Of(foreignSource{h.Src}), factAntreaSpoofGuard)
 	}
-	a.step("SpoofGuard", fmt.Sprintf("ip, in_port=%s, nw_src=%s", a.in.name, a.in.Address), trace.ActAllow, trace.Note("source is the port's own"), factAntreaSpoofGuard, nil)
+	a.step("SpoofGuard", fmt.Sprintf("ip, in_port=%s, nw_src=%s", a.in.name, a.in.Address), trace.ActAllow,
+		trace.Note("source is the port's own"), factAntreaSpoofGuard, nil)
 	return true
 }
 
@@ -129,7 +131,8 @@ func (a *antreaPass) track() bool {
 	if e := ct.lookup(antreaSNATZone, a.p.Tuple()); e != nil && e.reply {
 		before := *a.p.Headers()
 		a.p.Apply(&e.rewrite)
-		a.step("UnSNAT", "ip, nw_dst="+before.Dst.String(), trace.ActRewrite, trace.Note("ct(nat): reply of a known connection, source translation undone"), factAntreaServiceSNAT, &before)
+		a.step("UnSNAT", "ip, nw_dst="+before.Dst.String(), trace.ActRewrite,
+			trace.Note("ct(nat): reply of a known connection, source translation undone"), factAntreaServiceSNAT, &before)
 	}
 	a.first = a.p.Tuple()
 	e := ct.lookup(antreaZone, a.first)
@@ -139,12 +142,15 @@ func (a *antreaPass) track() bool {
 	case ct.related(antreaZone, a.p):
 		// Only of a connection that is not translated is it known what its errors become.
 		if q, _ := quoted(a.p); ct.lookup(antreaZone, q.Reverse()).rewrite.Set != 0 {
-			return a.unknown("ConntrackZone", trace.Note("an ICMP error about a translated connection: what becomes of it is not known"), factAntreaICMPError)
+			return a.unknown("ConntrackZone", trace.Note("an ICMP error about a translated connection: what becomes of it is not known"),
+				factAntreaICMPError)
 		}
 		a.known, a.related = true, true
 		return true
 	case h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.RST) == 0:
-		return a.unknown("ConntrackState", trace.Note("a segment in the middle of a connection that the bridge does not know: whether it is invalid is not known"), factAntreaMidway)
+		return a.unknown("ConntrackState",
+			trace.Note("a segment in the middle of a connection that the bridge does not know: whether it is invalid is not known"),
+			factAntreaMidway)
 	default:
 		return true
 	}
@@ -334,14 +340,16 @@ func (a *antreaPass) output() {
 			return
 		}
 		if a.from == fromGateway && a.mark&ctHairpin == 0 {
-			a.drop("Output", "in_port="+x.gateway.Name, trace.NoNeighbour, trace.Note("the destination is behind the port that the packet came from"), factAntreaL2)
+			a.drop("Output", "in_port="+x.gateway.Name, trace.NoNeighbour,
+				trace.Note("the destination is behind the port that the packet came from"), factAntreaL2)
 			return
 		}
 		a.deliver(x.gateway.Name, func(sim *wire.Simulation, p *packet.Packet) { x.stack.Input(sim, x.gateway, p) })
 		return
 	}
 	if a.from == fromPod && a.out == a.in && a.mark&ctHairpin == 0 {
-		a.drop("Output", "in_port="+a.out.name, trace.HairpinToSelf, trace.Note("the destination is behind the port that the packet came from"), factAntreaL2)
+		a.drop("Output", "in_port="+a.out.name, trace.HairpinToSelf, trace.Note("the destination is behind the port that the packet came from"),
+			factAntreaL2)
 		return
 	}
 	out := a.out

@@ -44,7 +44,8 @@ func (a *antreaPass) ingressPolicy() bool {
 	}
 	x, h := a.x, a.p.Headers()
 	if a.out.in.Restricted && !a.reply && h.Src == x.gatewayIP() && a.ofHost() {
-		a.step("IngressSecurityClassifier", "ct_state=-rpl, nw_src="+h.Src.String(), trace.ActAllow, trace.Note("the node itself is always let in"), factAntreaLocalProbe, nil)
+		a.step("IngressSecurityClassifier", "ct_state=-rpl, nw_src="+h.Src.String(), trace.ActAllow,
+			trace.Note("the node itself is always let in"), factAntreaLocalProbe, nil)
 		return true
 	}
 	return a.policy(&a.out.in, h.Src, "IngressRule", "IngressDefaultRule")
@@ -78,7 +79,8 @@ func (a *antreaPass) policy(ps *AntreaPolicies, peer netip.Addr, table, end stri
 		return true
 	}
 	a.sim.RecordLoss(a.x.name, a.x.net.o.Bridge, trace.ACLBlock)
-	a.decided(end, trace.Step{Rule: ps.Names, RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock, Event: trace.Of(aclMatched{ps.Names, false, 200}), From: ps.Origin})
+	a.decided(end, trace.Step{Rule: ps.Names, RuleType: "acl", Action: trace.ActDrop, Reason: trace.ACLBlock,
+		Event: trace.Of(aclMatched{ps.Names, false, 200}), From: ps.Origin})
 	return false
 }
 

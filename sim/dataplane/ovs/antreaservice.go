@@ -121,7 +121,8 @@ func (a *antreaPass) toEndpoint(v *antreaVIP) bool {
 	}
 	pick := 0
 	if len(to) > 1 {
-		pick = a.sim.Choose("AntreaProxy "+v.Name+" "+netip.AddrPortFrom(h.Dst, v.port).String(), len(to), int(a.first.Hash()%uint32(len(to))), func(i int) string { return to[i].String() })
+		pick = a.sim.Choose("AntreaProxy "+v.Name+" "+netip.AddrPortFrom(h.Dst, v.port).String(), len(to), int(a.first.Hash()%uint32(len(to))),
+			func(i int) string { return to[i].String() })
 	}
 	before := *h
 	a.p.Apply(&packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: to[pick].Addr(), DstPort: to[pick].Port()})
@@ -132,8 +133,9 @@ func (a *antreaPass) toEndpoint(v *antreaVIP) bool {
 	}
 	x.ct.commitMarked(a.sim.Journal, antreaZone, rule, a.first, a.p.Tuple(), a.mark)
 	if a.sim.Rec.On() {
-		a.sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: "ServiceLB", Rule: rule, Action: trace.ActRewrite, Event: trace.Of(endpointChosen{pick, len(to), v.Name}),
-			From: v.Origin, Packet: a.sim.Rec.Describe(a.p), Changes: (&pipeline{sim: a.sim, p: a.p}).changes(&before)}.Cite(factAntreaServiceLB))
+		a.sim.Rec.Add(trace.Step{Place: x.name, Object: x.net.o.Bridge, Layer: "ServiceLB", Rule: rule, Action: trace.ActRewrite,
+			Event: trace.Of(endpointChosen{pick, len(to), v.Name}),
+			From:  v.Origin, Packet: a.sim.Rec.Describe(a.p), Changes: (&pipeline{sim: a.sim, p: a.p}).changes(&before)}.Cite(factAntreaServiceLB))
 	}
 	return true
 }

@@ -27,7 +27,8 @@ func (x *Node) fromPhysical(sim *wire.Simulation, p *packet.Packet) {
 	if x.gr != nil && h.IPVersion == 4 && h.EthDst == x.nic.MAC {
 		for _, np := range x.net.nodePorts {
 			if h.Proto == np.vip.proto && h.DstPort == np.port {
-				x.bridgeStep(sim, p, "table=0", fmt.Sprintf("priority=100, in_port=%s, %s, tp_dst=%d", x.nic.Name, protoName(h.Proto), np.port), "node port: to OVN")
+				x.bridgeStep(sim, p, "table=0", fmt.Sprintf("priority=100, in_port=%s, %s, tp_dst=%d", x.nic.Name, protoName(h.Proto), np.port),
+					"node port: to OVN")
 				x.toOVN(sim, p)
 				return
 			}
@@ -55,6 +56,7 @@ func (x *Node) toOVN(sim *wire.Simulation, p *packet.Packet) {
 
 func (x *Node) bridgeStep(sim *wire.Simulation, p *packet.Packet, table, rule, text string) {
 	if sim.Rec.On() {
-		sim.Rec.Add(trace.Step{Place: x.name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward, Event: trace.Note(text), Packet: sim.Rec.Describe(p)}.Cite(factBridge))
+		sim.Rec.Add(trace.Step{Place: x.name, Object: "bridge " + x.bridge, Layer: table, Group: x.bridge, Rule: rule, Action: trace.ActForward,
+			Event: trace.Note(text), Packet: sim.Rec.Describe(p)}.Cite(factBridge))
 	}
 }

@@ -67,7 +67,8 @@ var (
 var (
 	factICMPNAT = evidence.New("ovs.icmp-nat-windows", evidence.Code,
 		"The connection tracking of OVS on Windows translates the address of echo packets and keeps their identifier, so ping works through NAT; a second ping with the same identifier gets no entry.",
-		"openvswitch/ovs datapath-windows/ovsext/Conntrack-nat.c (OvsNatTranslateCtEntry)", "openvswitch/ovs Documentation/faq/releases.rst (Hyper-V: Conntrack NAT)")
+		"openvswitch/ovs datapath-windows/ovsext/Conntrack-nat.c (OvsNatTranslateCtEntry)",
+		"openvswitch/ovs Documentation/faq/releases.rst (Hyper-V: Conntrack NAT)")
 	factPorts = evidence.New("ovs.snat-keeps-port", evidence.Code,
 		"Source translation keeps the port when it is free and else takes the first free one from 1024.",
 		"openvswitch/ovs datapath-windows/ovsext/Conntrack-nat.c (OvsNatTranslateCtEntry)")

@@ -11,7 +11,8 @@ import (
 // TestWhatEndsAPath has what changes the connections of a chassis: a path that rests on them
 // must hold no more; or still, when it was there already.
 func TestWhatEndsAPath(t *testing.T) {
-	first := packet.Tuple{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 40000, DstPort: 80, Proto: packet.TCP}
+	first := packet.Tuple{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 40000, DstPort: 80,
+		Proto: packet.TCP}
 	now := first
 	now.Dst = now.Dst.Next()
 	ct := &conntrack{}

@@ -90,7 +90,8 @@ func (pl *pipeline) answerEcho() {
 		ICMPType: 0, ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq, Payload: append([]byte(nil), pl.p.Payload()...)})
 	match := fmt.Sprintf("ip4.dst == %s && icmp4.type == 8", h.Dst)
 	pl.p = q
-	pl.add(trace.Step{Layer: "lr_in_ip_input", Rule: match, Action: trace.ActAnswer, Event: trace.Note("the router answers the echo request")}, factInput)
+	pl.add(trace.Step{Layer: "lr_in_ip_input", Rule: match, Action: trace.ActAnswer, Event: trace.Note("the router answers the echo request")},
+		factInput)
 }
 
 // unSNAT undoes the source translation for a reply.
@@ -101,7 +102,8 @@ func (pl *pipeline) unSNAT() {
 	}
 	before := *pl.p.Headers()
 	pl.p.Apply(&e.rewrite)
-	pl.rewritten("lr_in_unsnat", "ip && ip4.dst == "+before.Dst.String(), trace.Note("ct_snat: reply of a known connection, source translation undone"), factSNAT, &before)
+	pl.rewritten("lr_in_unsnat", "ip && ip4.dst == "+before.Dst.String(),
+		trace.Note("ct_snat: reply of a known connection, source translation undone"), factSNAT, &before)
 }
 
 // dnat is the server side of the load balancers, and undoes it for replies.

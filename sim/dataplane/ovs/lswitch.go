@@ -55,10 +55,12 @@ func (pl *pipeline) portSecurity() bool {
 		return false
 	}
 	if h.Src != pl.in.addr.Addr() {
-		pl.drop("ls_in_port_sec_ip", fmt.Sprintf("inport == %s && ip4.src == {%s}", quote(pl.in.name), pl.in.addr.Addr()), trace.SpoofedSource, trace.Of(foreignSource{h.Src}), factPortSec)
+		pl.drop("ls_in_port_sec_ip", fmt.Sprintf("inport == %s && ip4.src == {%s}", quote(pl.in.name), pl.in.addr.Addr()), trace.SpoofedSource,
+			trace.Of(foreignSource{h.Src}), factPortSec)
 		return false
 	}
-	pl.add(trace.Step{Layer: "ls_in_port_sec_l2", Rule: l2, Action: trace.ActAllow, Event: trace.Note("source is the port's own")}, factPortSec)
+	pl.add(trace.Step{Layer: "ls_in_port_sec_l2", Rule: l2, Action: trace.ActAllow, Event: trace.Note("source is the port's own")},
+		factPortSec)
 	return true
 }
 
@@ -105,7 +107,8 @@ func (pl *pipeline) switchEgress() {
 		if e := pl.x.ct.lookup(pl.out.name, pl.p.Tuple()); e != nil && e.reply {
 			before := *pl.p.Headers()
 			pl.p.Apply(&e.rewrite)
-			pl.rewritten("ls_out_pre_stateful", "reg0[2] == 1", trace.Note("ct_lb: reply of a known connection, translation undone"), factLB, &before)
+			pl.rewritten("ls_out_pre_stateful", "reg0[2] == 1", trace.Note("ct_lb: reply of a known connection, translation undone"), factLB,
+				&before)
 		}
 	}
 	if !pl.evaluate() {
@@ -125,7 +128,8 @@ func (pl *pipeline) switchEgress() {
 func (pl *pipeline) deliver() {
 	h := pl.p.Headers()
 	if pl.out.kind == vif && h.Src == h.Dst {
-		pl.drop("ls_out_port_sec_l2", "outport == "+quote(pl.out.name), trace.HairpinToSelf, trace.Note("source and destination are both the pod's own address"), factHairpin)
+		pl.drop("ls_out_port_sec_l2", "outport == "+quote(pl.out.name), trace.HairpinToSelf,
+			trace.Note("source and destination are both the pod's own address"), factHairpin)
 		return
 	}
 	if pl.out.kind == management && !pl.hostReceives() {

@@ -63,8 +63,10 @@ var podsOfRig = []struct{ name, node string }{{"client", "win1"}, {"near", "win1
 
 // chassisOf is machine i of a rig.
 func chassisOf(name string, i byte) NodeOptions {
-	return NodeOptions{Name: name, Windows: name != "lin1", NIC: "Ethernet", Address: netip.AddrFrom4([4]byte{192, 168, 1, 10 + i}), Subnet: prefix("192.168.1.0/24"),
-		Gateway: ip("192.168.1.1"), MAC: packet.MAC{0, 0x15, 0x5d, 0, 0, 10 + i}, Compartments: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, i + 1, 0}), 24)}
+	return NodeOptions{Name: name, Windows: name != "lin1", NIC: "Ethernet", Address: netip.AddrFrom4([4]byte{192, 168, 1, 10 + i}),
+		Subnet:  prefix("192.168.1.0/24"),
+		Gateway: ip("192.168.1.1"), MAC: packet.MAC{0, 0x15, 0x5d, 0, 0, 10 + i},
+		Compartments: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, i + 1, 0}), 24)}
 }
 
 // add starts a pod's programs.
@@ -77,7 +79,8 @@ func (r *rig) add(name string, pod *machine.Compartment) {
 
 // newWires is a rig without nodes.
 func newWires(t *testing.T) *rig {
-	r := &rig{t: t, seg: &wire.Segment{Name: "lan"}, node: map[string]*Node{}, antrea: map[string]*AntreaNode{}, pod: map[string]*machine.Compartment{}}
+	r := &rig{t: t, seg: &wire.Segment{Name: "lan"}, node: map[string]*Node{}, antrea: map[string]*AntreaNode{},
+		pod: map[string]*machine.Compartment{}}
 	inet := &wire.Segment{Name: "internet"}
 	r.gw = machine.NewLinux("gw", "router gw")
 	r.gw.Stack().Forwarding = true
@@ -242,7 +245,8 @@ func TestCrossNode(t *testing.T) {
 		t.Errorf("metadata %x: ports %d and %d", outer.Options, in, out)
 	}
 	// The inner packet is what the pod sent, one router later.
-	want := packet.Build(packet.Spec{EthSrc: macOf(ip("10.244.3.1")), EthDst: macOf(ip("10.244.3.3")), Src: ip("10.244.2.3"), Dst: ip("10.244.3.3"),
+	want := packet.Build(packet.Spec{EthSrc: macOf(ip("10.244.3.1")), EthDst: macOf(ip("10.244.3.3")), Src: ip("10.244.2.3"),
+		Dst:   ip("10.244.3.3"),
 		Proto: packet.TCP, SrcPort: host.EphemeralBase, DstPort: 80, TTL: 63, TCPFlags: packet.SYN, Seq: 1})
 	if !slices.Equal(p.Bytes(), want.Bytes()) {
 		t.Errorf("inner frame\n%x\nwant\n%x", p.Bytes(), want.Bytes())
@@ -273,8 +277,10 @@ func TestTunnelReceive(t *testing.T) {
 	}
 	for _, c := range cases {
 		r.reset()
-		p := packet.Build(packet.Spec{EthSrc: in.mac, EthDst: out.mac, Src: ip("10.244.2.3"), Dst: ip("10.244.3.3"), Proto: packet.UDP, SrcPort: 1, DstPort: 80})
-		if err := p.Encap(packet.Outer{Kind: packet.Geneve, EthDst: win2.nic.MAC, Src: ip(c.src), Dst: win2.address, VNI: c.vni, Options: c.options}); err != nil {
+		p := packet.Build(packet.Spec{EthSrc: in.mac, EthDst: out.mac, Src: ip("10.244.2.3"), Dst: ip("10.244.3.3"), Proto: packet.UDP,
+			SrcPort: 1, DstPort: 80})
+		if err := p.Encap(packet.Outer{Kind: packet.Geneve, EthDst: win2.nic.MAC, Src: ip(c.src), Dst: win2.address, VNI: c.vni,
+			Options: c.options}); err != nil {
 			t.Fatal(err)
 		}
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
@@ -374,7 +380,8 @@ func TestNodePort(t *testing.T) {
 	r.want("port of nobody", res, trace.Rejected, trace.PortClosed, "")
 	// On the node itself the packet stays inside the stack.
 	r.want("own NodePort, Windows", r.run(r.node["win1"].Stack(), packet.TCP, target("192.168.1.11:30080")), "", trace.HostNotSwitched, "")
-	r.want("own NodePort, Linux", r.run(r.node["lin1"].Stack(), packet.TCP, target("192.168.1.10:30080")), trace.Rejected, trace.PortClosed, "")
+	r.want("own NodePort, Linux", r.run(r.node["lin1"].Stack(), packet.TCP, target("192.168.1.10:30080")), trace.Rejected, trace.PortClosed,
+		"")
 }
 
 func TestExternalIP(t *testing.T) {
@@ -412,14 +419,16 @@ func TestNode(t *testing.T) {
 	r.want("ping of the router", r.run(r.pod["client"].Stack(), packet.ICMP, target("10.244.2.1:0")), trace.Delivered, trace.OK, "10.244.2.3")
 	lin1.Listen(&host.Listener{Name: "api", Proto: packet.TCP, Port: 6443})
 	win1.Listen(&host.Listener{Name: "kubelet", Proto: packet.TCP, Port: 10250})
-	r.want("pod to a Linux node", r.run(r.pod["client"].Stack(), packet.TCP, target("192.168.1.10:6443")), trace.Delivered, trace.OK, "10.244.2.3")
+	r.want("pod to a Linux node", r.run(r.pod["client"].Stack(), packet.TCP, target("192.168.1.10:6443")), trace.Delivered, trace.OK,
+		"10.244.2.3")
 	res := r.run(r.pod["client"].Stack(), packet.TCP, target("192.168.1.11:10250"))
 	r.want("pod to its Windows node, strong host model", res, "", trace.NotMyAddress, "")
 	if len(res.made) != 1 || res.made[0].Param != paramHostReceive || res.made[0].Value != "strong" || res.unknown != "" {
 		t.Errorf("choices %+v, unknown %q", res.made, res.unknown)
 	}
 	r.want("external to a node", r.run(r.out.Stack(), packet.TCP, target("192.168.1.11:10250")), trace.Delivered, trace.OK, "203.0.113.10")
-	r.want("external to a pod, Windows does not forward", r.run(r.gw.Stack(), packet.TCP, target("192.168.1.11:80")), trace.Rejected, trace.PortClosed, "")
+	r.want("external to a pod, Windows does not forward", r.run(r.gw.Stack(), packet.TCP, target("192.168.1.11:80")), trace.Rejected,
+		trace.PortClosed, "")
 }
 
 func TestParams(t *testing.T) {
@@ -437,12 +446,14 @@ func TestParams(t *testing.T) {
 	r = win(map[string]string{paramGateways: "none"})
 	r.want("no gateway", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), "", trace.NoRoute, "")
 	r = win(map[string]string{paramGateways: "win2"})
-	r.want("gateway elsewhere", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK, "192.168.1.12")
+	r.want("gateway elsewhere", r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443")), trace.Delivered, trace.OK,
+		"192.168.1.12")
 	r = win(map[string]string{paramServiceRoute: "unknown"})
 	if res := r.run(r.node["win1"].Stack(), packet.TCP, target("10.96.0.10:80")); res.unknown != says("ovs.node-service-route") {
 		t.Errorf("unknown %q", res.unknown)
 	}
-	_, err := NewNetwork(Options{Name: "ovn-kubernetes", Encap: "gre", Params: map[string]string{paramHostRoute: "x", paramHostReceive: "y"}}).AddNode(NodeOptions{Name: "n", Windows: true, NIC: "e"}, r.seg)
+	_, err := NewNetwork(Options{Name: "ovn-kubernetes", Encap: "gre",
+		Params: map[string]string{paramHostRoute: "x", paramHostReceive: "y"}}).AddNode(NodeOptions{Name: "n", Windows: true, NIC: "e"}, r.seg)
 	if err == nil || strings.Count(err.Error(), "write") != 3 {
 		t.Errorf("not all mistakes are named: %v", err)
 	}
@@ -461,7 +472,8 @@ func TestSTT(t *testing.T) {
 func TestACL(t *testing.T) {
 	r := newRig(t, Options{})
 	far, client := []netip.Prefix{prefix("10.244.3.3/32")}, []netip.Prefix{prefix("10.244.2.3/32")}
-	r.net.SetPolicies([]ACL{{Name: "deny", Pods: far}, {Name: "from-client", Pods: far, Peers: client, Allow: true, Proto: packet.TCP, Ports: []uint16{80}}})
+	r.net.SetPolicies([]ACL{{Name: "deny", Pods: far}, {Name: "from-client", Pods: far, Peers: client, Allow: true, Proto: packet.TCP,
+		Ports: []uint16{80}}})
 	to := target("10.244.3.3:80")
 	res := r.run(r.pod["near"].Stack(), packet.TCP, to)
 	r.want("denied", res, "", trace.ACLBlock, "")
@@ -472,18 +484,21 @@ func TestACL(t *testing.T) {
 	r.want("other protocol", r.run(r.pod["client"].Stack(), packet.UDP, to), "", trace.ACLBlock, "")
 	r.want("own node", r.run(r.node["win2"].Stack(), packet.TCP, to), trace.Delivered, trace.OK, "10.244.3.2")
 	r.want("other node", r.run(r.node["win1"].Stack(), packet.TCP, to), "", trace.ACLBlock, "")
-	r.want("replies to the pod's own connections", r.run(r.pod["far"].Stack(), packet.TCP, target("10.244.2.3:80")), trace.Delivered, trace.OK, "10.244.3.3")
+	r.want("replies to the pod's own connections", r.run(r.pod["far"].Stack(), packet.TCP, target("10.244.2.3:80")), trace.Delivered, trace.OK,
+		"10.244.3.3")
 
 	r.net.SetServices([]Service{web("10.244.2.4", "10.244.3.3")})
 	r.net.SetPolicies([]ACL{{Name: "deny", Pods: client}})
 	for pick := range 2 {
-		r.want("replies of a Service", r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080"), pick), trace.Delivered, trace.OK, "10.244.2.3")
+		r.want("replies of a Service", r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080"), pick), trace.Delivered, trace.OK,
+			"10.244.2.3")
 	}
 
 	// Egress rules see the packet after load balancing.
 	r.net.SetServices([]Service{web("10.244.3.3")})
 	r.net.SetPolicies([]ACL{{Name: "deny", Pods: client, Egress: true}, {Name: "to-far", Pods: client, Egress: true, Peers: far, Allow: true}})
-	r.want("egress to a Service", r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080")), trace.Delivered, trace.OK, "10.244.2.3")
+	r.want("egress to a Service", r.run(r.pod["client"].Stack(), packet.TCP, target("10.96.0.10:8080")), trace.Delivered, trace.OK,
+		"10.244.2.3")
 	res = r.run(r.pod["client"].Stack(), packet.TCP, target("203.0.113.10:443"))
 	r.want("egress denied", res, "", trace.ACLBlock, "")
 	if len(res.wire) != 0 {
@@ -496,7 +511,8 @@ func TestSpoofedSource(t *testing.T) {
 	r := newRig(t, Options{})
 	sim := &wire.Simulation{Rec: &trace.Recorder{}}
 	l := r.pod["client"].Stack().Links[0]
-	l.Send(sim, packet.Build(packet.Spec{EthSrc: l.MAC, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.9"), Dst: ip("10.244.3.3"), Proto: packet.UDP}))
+	l.Send(sim, packet.Build(packet.Spec{EthSrc: l.MAC, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.9"), Dst: ip("10.244.3.3"),
+		Proto: packet.UDP}))
 	if err := sim.Run(); err != nil {
 		t.Fatal(err)
 	}

@@ -75,9 +75,11 @@ func TestTablesOfANodePort(t *testing.T) {
 	k := r.out.Stack().Open(packet.TCP, netip.Addr{}, 0, target("192.168.1.11:30080"))
 	want := [][]string{
 		{"table=0 node port: to OVN", "lr_in_dnat ct_lb: backend 1 of 1 of default/web", "lr_out_snat ct_snat: source translated to 100.64.0.3",
-			"lr_in_unsnat ct_snat: reply of a known connection, source translation undone", "lr_in_dnat ct_dnat: reply of a known connection, translation undone", "table=0 ct(commit, zone=64000), to the adapter"},
+			"lr_in_unsnat ct_snat: reply of a known connection, source translation undone",
+			"lr_in_dnat ct_dnat: reply of a known connection, translation undone", "table=0 ct(commit, zone=64000), to the adapter"},
 		{"table=0 node port: to OVN", "lr_in_dnat ct_lb: connection known, same backend", "lr_out_snat ct_snat: connection known",
-			"lr_in_unsnat ct_snat: reply of a known connection, source translation undone", "lr_in_dnat ct_dnat: reply of a known connection, translation undone", "table=0 ct(commit, zone=64000), to the adapter"},
+			"lr_in_unsnat ct_snat: reply of a known connection, source translation undone",
+			"lr_in_dnat ct_dnat: reply of a known connection, translation undone", "table=0 ct(commit, zone=64000), to the adapter"},
 	}
 	for i := range want {
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
@@ -118,20 +120,25 @@ func TestWhichACLDecides(t *testing.T) {
 		{name: "drop another peer", acls: []ACL{{Name: "deny", Pods: to(far), Peers: to(near)}}, to: "10.244.3.3:80"},
 		{name: "drop a protocol", acls: []ACL{{Name: "deny", Pods: to(far), Proto: packet.TCP}}, to: "10.244.3.3:80", drop: true,
 			want: []string{"{outport == @deny && tcp} deny: drop, priority 1000"}},
-		{name: "drop ports", acls: []ACL{{Name: "deny", Pods: to(far), Proto: packet.UDP, Ports: []uint16{53, 80}}}, proto: packet.UDP, to: "10.244.3.3:80", drop: true,
+		{name: "drop ports", acls: []ACL{{Name: "deny", Pods: to(far), Proto: packet.UDP, Ports: []uint16{53, 80}}}, proto: packet.UDP,
+			to: "10.244.3.3:80", drop: true,
 			want: []string{"{outport == @deny && udp.dst == {53, 80}} deny: drop, priority 1000"}},
 		{name: "drop a port of any protocol", acls: []ACL{{Name: "deny", Pods: to(far), Ports: []uint16{80}}}, to: "10.244.3.3:80", drop: true,
 			want: []string{"{outport == @deny && tcp.dst == {80}} deny: drop, priority 1000"}},
 		{name: "drop another port", acls: []ACL{{Name: "deny", Pods: to(far), Proto: packet.TCP, Ports: []uint16{81}}}, to: "10.244.3.3:80"},
 		{name: "egress", acls: []ACL{{Name: "deny", Pods: to(client), Peers: to(far), Egress: true}}, to: "10.244.3.3:80", drop: true,
 			want: []string{"{inport == @deny && ip4.dst == {10.244.3.3/32}} deny: drop, priority 1000"}},
-		{name: "allow wins over drop", acls: []ACL{{Name: "deny", Pods: to(far)}, {Name: "allow", Pods: to(far), Allow: true}}, to: "10.244.3.3:80",
+		{name: "allow wins over drop", acls: []ACL{{Name: "deny", Pods: to(far)}, {Name: "allow", Pods: to(far), Allow: true}},
+			to:   "10.244.3.3:80",
 			want: []string{"{outport == @allow} allow: allow-related, priority 1001"}},
-		{name: "the higher priority wins", acls: []ACL{{Name: "allow", Pods: to(far), Allow: true}, {Name: "deny", Pods: to(far), Priority: 2000}}, to: "10.244.3.3:80", drop: true,
+		{name: "the higher priority wins", acls: []ACL{{Name: "allow", Pods: to(far), Allow: true},
+			{Name: "deny", Pods: to(far), Priority: 2000}}, to: "10.244.3.3:80", drop: true,
 			want: []string{"{outport == @deny} deny: drop, priority 2000"}},
-		{name: "of equal priority the first", acls: []ACL{{Name: "a", Pods: to(far), Priority: 5}, {Name: "b", Pods: to(far), Allow: true, Priority: 5}}, to: "10.244.3.3:80", drop: true,
+		{name: "of equal priority the first", acls: []ACL{{Name: "a", Pods: to(far), Priority: 5},
+			{Name: "b", Pods: to(far), Allow: true, Priority: 5}}, to: "10.244.3.3:80", drop: true,
 			want: []string{"{outport == @a} a: drop, priority 5"}},
-		{name: "both directions are looked at", acls: []ACL{{Name: "out", Pods: to(client), Allow: true, Egress: true}, {Name: "in", Pods: to(far)}}, to: "10.244.3.3:80", drop: true,
+		{name: "both directions are looked at", acls: []ACL{{Name: "out", Pods: to(client), Allow: true, Egress: true},
+			{Name: "in", Pods: to(far)}}, to: "10.244.3.3:80", drop: true,
 			want: []string{"{inport == @out} out: allow-related, priority 1001", "{outport == @in} in: drop, priority 1000"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -229,7 +236,8 @@ func TestSourceTranslationCitesItsFact(t *testing.T) {
 func TestRouterAnswersPing(t *testing.T) {
 	r := newRig(t, Options{})
 	res := r.run(r.pod["client"].Stack(), packet.ICMP, target("10.244.2.1:0"))
-	if st := res.step("lr_in_ip_input", ""); st == nil || st.Leg != trace.Reply || st.Action != trace.ActAnswer || st.Rule != "ip4.dst == 10.244.2.1 && icmp4.type == 8" {
+	if st := res.step("lr_in_ip_input", ""); st == nil || st.Leg != trace.Reply || st.Action != trace.ActAnswer ||
+		st.Rule != "ip4.dst == 10.244.2.1 && icmp4.type == 8" {
 		t.Errorf("the answer is %+v", st)
 	}
 }
@@ -250,7 +258,8 @@ func TestRouterTTL(t *testing.T) {
 	} {
 		r.reset()
 		sim := &wire.Simulation{Rec: &trace.Recorder{}}
-		l.Send(sim, packet.Build(packet.Spec{EthSrc: l.MAC, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.3"), Dst: ip(c.dst), Proto: packet.ICMP, ICMPType: 8, ICMPID: 9, TTL: c.ttl}))
+		l.Send(sim, packet.Build(packet.Spec{EthSrc: l.MAC, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.3"), Dst: ip(c.dst),
+			Proto: packet.ICMP, ICMPType: 8, ICMPID: 9, TTL: c.ttl}))
 		if err := sim.Run(); err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +285,8 @@ func TestNobodyThere(t *testing.T) {
 		want     string
 		table    string
 	}{
-		{packet.MAC{2, 9, 9, 9, 9, 9}, "10.244.2.3", "10.244.2.9", "no port of the switch has the MAC address 02-09-09-09-09-09", "ls_in_l2_lkup"},
+		{packet.MAC{2, 9, 9, 9, 9, 9}, "10.244.2.3", "10.244.2.9", "no port of the switch has the MAC address 02-09-09-09-09-09",
+			"ls_in_l2_lkup"},
 		{l.MAC, "10.244.2.3", "10.244.2.9", "the destination is behind the port that the packet came from", "ls_in_l2_lkup"},
 		{macOf(ip("10.244.2.1")), "10.244.2.3", "10.244.3.99", "no machine answers for 10.244.3.99", "lr_in_arp_resolve"},
 		{macOf(ip("10.244.2.1")), "10.244.2.9", "10.244.3.3", "source 10.244.2.9 is not the port's", "ls_in_port_sec_ip"},
@@ -288,13 +298,15 @@ func TestNobodyThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		steps := sim.Rec.Steps()
-		if last := steps[len(steps)-1]; last.Text() != c.want || last.Layer != c.table || last.Action != trace.ActDrop || sim.Lost.Place != "win1" {
+		if last := steps[len(steps)-1]; last.Text() != c.want || last.Layer != c.table || last.Action != trace.ActDrop ||
+			sim.Lost.Place != "win1" {
 			t.Errorf("the last step is %+v (%s), lost %+v; want %q", last, last.Text(), sim.Lost, c.want)
 		}
 	}
 	// A MAC address that is not the port's.
 	sim := &wire.Simulation{Rec: &trace.Recorder{}}
-	l.Send(sim, packet.Build(packet.Spec{EthSrc: packet.MAC{2, 9}, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.3"), Dst: ip("10.244.3.3"), Proto: packet.UDP}))
+	l.Send(sim, packet.Build(packet.Spec{EthSrc: packet.MAC{2, 9}, EthDst: macOf(ip("10.244.2.1")), Src: ip("10.244.2.3"),
+		Dst: ip("10.244.3.3"), Proto: packet.UDP}))
 	if st := sim.Rec.Steps(); len(st) != 1 || st[0].Text() != "source MAC 02-09-00-00-00-00 is not the port's" {
 		t.Errorf("a foreign MAC address: %+v", st)
 	}
@@ -328,7 +340,8 @@ func TestConntrack(t *testing.T) {
 				t.Errorf("%s: the entry for %s is %+v", c.name, d.in, e)
 				continue
 			}
-			p := packet.Build(packet.Spec{Src: d.in.Src, Dst: d.in.Dst, SrcPort: d.in.SrcPort, DstPort: d.in.DstPort, Proto: d.in.Proto, ICMPType: d.in.ICMPType, ICMPID: d.in.ICMPID})
+			p := packet.Build(packet.Spec{Src: d.in.Src, Dst: d.in.Dst, SrcPort: d.in.SrcPort, DstPort: d.in.DstPort, Proto: d.in.Proto,
+				ICMPType: d.in.ICMPType, ICMPID: d.in.ICMPID})
 			p.Apply(&e.rewrite)
 			if p.Tuple() != d.out {
 				t.Errorf("%s: %s becomes %s, want %s", c.name, d.in, p.Tuple(), d.out)
@@ -339,7 +352,8 @@ func TestConntrack(t *testing.T) {
 		}
 		ct.allow(nil, "port", c.first)
 		if !ct.established("port", c.first.Reverse()) || ct.established("other", c.first) {
-			t.Errorf("%s: an allowed connection: reply %v, of another port %v", c.name, ct.established("port", c.first.Reverse()), ct.established("other", c.first))
+			t.Errorf("%s: an allowed connection: reply %v, of another port %v", c.name, ct.established("port", c.first.Reverse()),
+				ct.established("other", c.first))
 		}
 		ct.reset()
 		if ct.lookup("zone", c.first) != nil || ct.established("port", c.first) {

@@ -120,7 +120,8 @@ func (pl *pipeline) balance(table, zone string, vips []vip) bool {
 		before := *pl.p.Headers()
 		pl.p.Apply(&packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: b.Addr(), DstPort: b.Port()})
 		pl.x.ct.commit(pl.sim.Journal, zone, v.match(), first, pl.p.Tuple())
-		pl.add(trace.Step{Layer: table, Rule: v.match(), Action: trace.ActRewrite, Event: trace.Of(backendChosen{pick, len(v.backends), v.service}),
+		pl.add(trace.Step{Layer: table, Rule: v.match(), Action: trace.ActRewrite,
+			Event:   trace.Of(backendChosen{pick, len(v.backends), v.service}),
 			Changes: pl.changes(&before), From: v.origin}, factLB)
 		return true
 	}

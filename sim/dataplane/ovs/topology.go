@@ -136,7 +136,8 @@ func (d *datapath) addPort(p *port) *port {
 }
 
 // connect joins a router and a switch: the router's port has the address.
-func connect(router *datapath, rname string, mac packet.MAC, addr netip.Prefix, sw *datapath, sname string, chassis *Node) (onRouter *port) {
+func connect(router *datapath, rname string, mac packet.MAC, addr netip.Prefix, sw *datapath, sname string,
+	chassis *Node) (onRouter *port) {
 	r := router.addPort(&port{name: rname, kind: patch, mac: mac, addr: addr, chassis: chassis})
 	s := sw.addPort(&port{name: sname, kind: patch, mac: mac, chassis: chassis})
 	r.peer, s.peer = s, r

@@ -22,7 +22,8 @@ func FuzzEdits(f *testing.F) {
 		f.Add(byte(i), b, b[:i%8])
 	}
 	f.Fuzz(func(t *testing.T, kind byte, program, payload []byte) {
-		s := packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 1, DstPort: 2, TTL: 64, ICMPType: 8, ICMPID: 9}
+		s := packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), SrcPort: 1, DstPort: 2, TTL: 64, ICMPType: 8,
+			ICMPID: 9}
 		s.Proto = []packet.Proto{packet.TCP, packet.UDP, packet.ICMP}[kind%3]
 		if kind&8 != 0 && s.Proto != packet.ICMP {
 			s.Src, s.Dst = netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")
@@ -65,7 +66,8 @@ func do(p *packet.Packet, program []byte) (failed error) {
 		case 5:
 			p.DecTTL()
 		case 6:
-			p.Apply(&packet.Rewrite{Set: packet.RewriteMask(n & 0x7f), EthSrc: packet.MAC{b}, SrcPort: n, DstPort: n + 1, ICMPID: n, Src: a4, Dst: a4})
+			p.Apply(&packet.Rewrite{Set: packet.RewriteMask(n & 0x7f), EthSrc: packet.MAC{b}, SrcPort: n, DstPort: n + 1, ICMPID: n, Src: a4,
+				Dst: a4})
 		case 7:
 			p.Apply(&packet.Rewrite{Set: packet.RwSrc | packet.RwDst, Src: a6, Dst: a6})
 		case 8:
@@ -90,11 +92,15 @@ func TestEditsInexact(t *testing.T) {
 	inner := packet.Build(packet.Spec{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP})
 	_ = inner.Encap(packet.Outer{Src: netip.MustParseAddr("10.1.0.1"), Dst: netip.MustParseAddr("10.1.0.2")})
 	for name, do := range map[string]func(p *packet.Packet){
-		"Clone": func(p *packet.Packet) { p.Clone() }, "Fragment": func(p *packet.Packet) { p.Fragment(100) }, "Segment": func(p *packet.Packet) { p.Segment(50) },
+		"Clone": func(p *packet.Packet) { p.Clone() }, "Fragment": func(p *packet.Packet) { p.Fragment(100) },
+		"Segment":    func(p *packet.Packet) { p.Segment(50) },
 		"Reassemble": func(p *packet.Packet) { p.Fragment(100); p.Reassemble() }, "SpoilChecksum": func(p *packet.Packet) { p.SpoilChecksum() },
-		"TransportChecksumWrong": func(p *packet.Packet) { p.TransportChecksumWrong() }, "Decap": func(p *packet.Packet) { _, _ = p.Decap(packet.VXLAN) },
-		"Inner": func(p *packet.Packet) { _, _, _ = p.Inner(packet.VXLAN) }, "FillChecksum": func(p *packet.Packet) { p.FillChecksum() },
-		"LeaveChecksum": func(p *packet.Packet) { p.LeaveChecksum() }, "AnnounceMSS": func(p *packet.Packet) { p.AnnounceMSS(1) }, "KeepWhole": func(p *packet.Packet) { p.KeepWhole() },
+		"TransportChecksumWrong": func(p *packet.Packet) { p.TransportChecksumWrong() },
+		"Decap":                  func(p *packet.Packet) { _, _ = p.Decap(packet.VXLAN) },
+		"Inner":                  func(p *packet.Packet) { _, _, _ = p.Inner(packet.VXLAN) },
+		"FillChecksum":           func(p *packet.Packet) { p.FillChecksum() },
+		"LeaveChecksum":          func(p *packet.Packet) { p.LeaveChecksum() }, "AnnounceMSS": func(p *packet.Packet) { p.AnnounceMSS(1) },
+		"KeepWhole": func(p *packet.Packet) { p.KeepWhole() },
 	} {
 		var e packet.Edits
 		p, err := packet.New(inner.Bytes())

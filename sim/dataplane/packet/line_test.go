@@ -34,16 +34,19 @@ func TestReadLine(t *testing.T) {
 	if read < 1000 {
 		t.Errorf("%d packets were read", read)
 	}
-	p := Build(Spec{Src: netip.MustParseAddr("10.244.1.4"), Dst: netip.MustParseAddr("10.244.2.3"), Proto: TCP, SrcPort: 40000, DstPort: 80, TCPFlags: SYN})
+	p := Build(Spec{Src: netip.MustParseAddr("10.244.1.4"), Dst: netip.MustParseAddr("10.244.2.3"), Proto: TCP, SrcPort: 40000, DstPort: 80,
+		TCPFlags: SYN})
 	inner, _ := ReadLine(p.String())
-	if err := p.Encap(Outer{Src: netip.MustParseAddr("192.168.1.11"), Dst: netip.MustParseAddr("192.168.1.12"), VNI: 4096, DstPort: VXLANPort}); err != nil {
+	if err := p.Encap(Outer{Src: netip.MustParseAddr("192.168.1.11"), Dst: netip.MustParseAddr("192.168.1.12"), VNI: 4096,
+		DstPort: VXLANPort}); err != nil {
 		t.Fatal(err)
 	}
 	l, ok := ReadLine(p.String())
 	if !ok || l.Inner == nil || *l.Inner != inner || l.VNI != 4096 || l.Dst.Port() != VXLANPort {
 		t.Errorf("%s reads as %+v", p, l)
 	}
-	for _, s := range []string{"", "short frame of 3 bytes", "a > b  c > d TCP", "00-00-00-00-00-00 > 00-00-00-00-00-00  ARP who-has 10.0.0.1 tell 10.0.0.2"} {
+	for _, s := range []string{"", "short frame of 3 bytes", "a > b  c > d TCP",
+		"00-00-00-00-00-00 > 00-00-00-00-00-00  ARP who-has 10.0.0.1 tell 10.0.0.2"} {
 		if _, ok := ReadLine(s); ok {
 			t.Errorf("%q is read", s)
 		}

@@ -50,7 +50,8 @@ func genFrame(t testing.TB, r *rand.Rand) []byte {
 		if proto == layers.IPProtocolICMPv4 {
 			proto = layers.IPProtocolICMPv6
 		}
-		ip := &layers.IPv6{Version: 6, TrafficClass: uint8(r.Uint32()), FlowLabel: r.Uint32() & 0xfffff, HopLimit: ttl, NextHeader: proto, SrcIP: addr(16), DstIP: addr(16)}
+		ip := &layers.IPv6{Version: 6, TrafficClass: uint8(r.Uint32()), FlowLabel: r.Uint32() & 0xfffff, HopLimit: ttl, NextHeader: proto,
+			SrcIP: addr(16), DstIP: addr(16)}
 		nl = ip
 		ls = append(ls, ip)
 	} else {
@@ -64,7 +65,8 @@ func genFrame(t testing.TB, r *rand.Rand) []byte {
 	port := func() uint16 { return uint16(20000 + r.IntN(40000)) }
 	switch proto {
 	case layers.IPProtocolTCP:
-		l := &layers.TCP{SrcPort: layers.TCPPort(port()), DstPort: layers.TCPPort(port()), Seq: r.Uint32(), Ack: r.Uint32(), SYN: r.IntN(2) == 0, ACK: r.IntN(2) == 0, PSH: r.IntN(2) == 0, Window: uint16(r.Uint32())}
+		l := &layers.TCP{SrcPort: layers.TCPPort(port()), DstPort: layers.TCPPort(port()), Seq: r.Uint32(), Ack: r.Uint32(), SYN: r.IntN(2) == 0,
+			ACK: r.IntN(2) == 0, PSH: r.IntN(2) == 0, Window: uint16(r.Uint32())}
 		if r.IntN(2) == 0 {
 			l.Options = []layers.TCPOption{{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: []byte{5, 0xb4}}}
 		}
@@ -76,7 +78,8 @@ func genFrame(t testing.TB, r *rand.Rand) []byte {
 		ls = append(ls, l)
 	case layers.IPProtocolICMPv4:
 		typ := []uint8{8, 0, 3, 11, 13}[r.IntN(5)]
-		ls = append(ls, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(typ, uint8(r.IntN(3))), Id: uint16(r.Uint32()), Seq: uint16(r.Uint32())})
+		ls = append(ls, &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(typ, uint8(r.IntN(3))), Id: uint16(r.Uint32()),
+			Seq: uint16(r.Uint32())})
 	case layers.IPProtocolICMPv6:
 		typ := []uint8{128, 129, 1, 3}[r.IntN(4)]
 		l := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(typ, 0)}
@@ -300,7 +303,8 @@ func TestBuildAgreesWithGopacket(t *testing.T) {
 			t.Errorf("%v: payload %q", p, payload)
 		}
 		got := Spec{VLAN: h.VLAN, Src: h.Src, Dst: h.Dst, Proto: h.Proto, SrcPort: h.SrcPort, DstPort: h.DstPort, TTL: h.TTL,
-			TCPFlags: h.TCPFlags, Seq: h.Seq, Ack: h.Ack, ICMPType: h.ICMPType, ICMPCode: h.ICMPCode, ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq, IPID: h.IPID}
+			TCPFlags: h.TCPFlags, Seq: h.Seq, Ack: h.Ack, ICMPType: h.ICMPType, ICMPCode: h.ICMPCode, ICMPID: h.ICMPID, ICMPSeq: h.ICMPSeq,
+			IPID: h.IPID}
 		want := s
 		want.Payload = nil
 		if want.TTL == 0 {
@@ -346,7 +350,8 @@ func TestEncapAgreesWithGopacket(t *testing.T) {
 		}
 		u := pkt.Layer(layers.LayerTypeUDP).(*layers.UDP)
 		ip := pkt.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
-		if u.Checksum != 0 || uint16(u.SrcPort) != 51234 || ip.TTL != 128 || ip.Flags != layers.IPv4DontFragment || int(ip.Length) != len(in)+len(o.Options)+50-14 {
+		if u.Checksum != 0 || uint16(u.SrcPort) != 51234 || ip.TTL != 128 || ip.Flags != layers.IPv4DontFragment || int(ip.Length) != len(in)+
+			len(o.Options)+50-14 {
 			t.Errorf("%v: outer %+v %+v", k, ip, u)
 		}
 	}

@@ -33,7 +33,8 @@ func TestMAC(t *testing.T) {
 			t.Errorf("%s: %v %v", s, m, err)
 		}
 	}
-	for _, s := range []string{"", "00155D4A0104", "00-15-5D-4A-01", "00-15-5D:4A-01-04", "0g-15-5D-4A-01-04", "00-15-5D-4A-01-04-", "00.15.5D.4A.01.04"} {
+	for _, s := range []string{"", "00155D4A0104", "00-15-5D-4A-01", "00-15-5D:4A-01-04", "0g-15-5D-4A-01-04", "00-15-5D-4A-01-04-",
+		"00.15.5D.4A.01.04"} {
 		if m, err := ParseMAC(s); err == nil || !strings.Contains(err.Error(), "write it like") {
 			t.Errorf("%q: %v %v", s, m, err)
 		}
@@ -44,7 +45,8 @@ func TestMAC(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
-	syn := Spec{EthSrc: podMAC, EthDst: gwMAC, Src: ip("10.244.1.4"), Dst: ip("10.96.0.50"), Proto: TCP, SrcPort: 40000, DstPort: 80, TTL: 128, TCPFlags: SYN}
+	syn := Spec{EthSrc: podMAC, EthDst: gwMAC, Src: ip("10.244.1.4"), Dst: ip("10.96.0.50"), Proto: TCP, SrcPort: 40000, DstPort: 80, TTL: 128,
+		TCPFlags: SYN}
 	const line = "00-15-5d-4a-01-04 > 00-15-5d-00-01-0b  10.244.1.4:40000 > 10.96.0.50:80 TCP SYN ttl 128"
 	vx, gn := Build(syn), Build(syn)
 	if err := vx.Encap(testOuter(VXLAN)); err != nil {
@@ -72,8 +74,10 @@ func TestString(t *testing.T) {
 			"00-15-5d-4a-01-04 > 00-15-5d-00-01-0b  10.0.0.4 > 10.0.0.5 ICMP time exceeded code 0 ttl 64"},
 		{Build(Spec{EthSrc: podMAC, EthDst: gwMAC, Src: ip("10.0.0.4"), Dst: ip("10.0.0.5"), Proto: 132}),
 			"00-15-5d-4a-01-04 > 00-15-5d-00-01-0b  10.0.0.4 > 10.0.0.5 protocol 132 ttl 64"},
-		{BuildARP(1, podMAC, Broadcast, ip("10.0.0.4"), ip("10.0.0.1")), "00-15-5d-4a-01-04 > ff-ff-ff-ff-ff-ff  ARP who-has 10.0.0.1 tell 10.0.0.4"},
-		{BuildARP(2, gwMAC, podMAC, ip("10.0.0.1"), ip("10.0.0.4")), "00-15-5d-00-01-0b > 00-15-5d-4a-01-04  ARP 10.0.0.1 is-at 00-15-5d-00-01-0b"},
+		{BuildARP(1, podMAC, Broadcast, ip("10.0.0.4"), ip("10.0.0.1")),
+			"00-15-5d-4a-01-04 > ff-ff-ff-ff-ff-ff  ARP who-has 10.0.0.1 tell 10.0.0.4"},
+		{BuildARP(2, gwMAC, podMAC, ip("10.0.0.1"), ip("10.0.0.4")),
+			"00-15-5d-00-01-0b > 00-15-5d-4a-01-04  ARP 10.0.0.1 is-at 00-15-5d-00-01-0b"},
 		{new(Packet), "short frame of 0 bytes"},
 	} {
 		if got := c.p.String(); got != c.want {
@@ -84,7 +88,8 @@ func TestString(t *testing.T) {
 
 func TestARP(t *testing.T) {
 	h := BuildARP(1, podMAC, Broadcast, ip("10.0.0.4"), ip("10.0.0.1")).Headers()
-	if h.ARPOp != 1 || h.ARPSender != ip("10.0.0.4") || h.ARPTarget != ip("10.0.0.1") || h.ARPSenderMAC != podMAC || !h.ARPTargetMAC.IsZero() || h.IPVersion != 0 {
+	if h.ARPOp != 1 || h.ARPSender != ip("10.0.0.4") || h.ARPTarget != ip("10.0.0.1") || h.ARPSenderMAC != podMAC ||
+		!h.ARPTargetMAC.IsZero() || h.IPVersion != 0 {
 		t.Errorf("request: %+v", h)
 	}
 	h = BuildARP(2, gwMAC, podMAC, ip("10.0.0.1"), ip("10.0.0.4")).Headers()
@@ -134,18 +139,24 @@ func TestParseErrors(t *testing.T) {
 		{"total", eth + "0800 45000013 00000000 40060000 0a000004 0a000005", "IPv4 at byte 14: total length 19 is below the header length 20"},
 		{"cut", ip4 + "9c40", "IPv4 at byte 14: total length 40, but the frame holds 22 bytes"},
 		{"tcp short", eth + "0800 45000016 00000000 40060000 0a000004 0a000005 9c40", "TCP at byte 34: 2 bytes are too short, a header has 20"},
-		{"tcp offset", ip4 + "9c400050 00000000 00000000 60020000 00000000", "TCP at byte 34: data offset 24 is not between 20 and the 20 bytes there are"},
-		{"udp length", eth + "0800 4500001c 00000000 40110000 0a000004 0a000005 9c400050 00090000", "UDP at byte 34: length 9, but the packet holds 8 bytes"},
+		{"tcp offset", ip4 + "9c400050 00000000 00000000 60020000 00000000",
+			"TCP at byte 34: data offset 24 is not between 20 and the 20 bytes there are"},
+		{"udp length", eth + "0800 4500001c 00000000 40110000 0a000004 0a000005 9c400050 00090000",
+			"UDP at byte 34: length 9, but the packet holds 8 bytes"},
 		{"udp length 7", eth + "0800 4500001c 00000000 40110000 0a000004 0a000005 9c400050 00070000", "UDP at byte 34: length 7 is below 8"},
 		{"icmp", eth + "0800 45000018 00000000 40010000 0a000004 0a000005 08000000", "ICMP at byte 34: 4 bytes are too short, a header has 8"},
 		{"arp", eth + "0806 0001", "ARP at byte 14: 2 bytes are too short, a packet has 28"},
-		{"arp ib", eth + "0806 00200800 0604 0001" + strings.Repeat("00", 20), "ARP at byte 14: only Ethernet and IPv4 are known, this is hardware 32 and protocol 0x0800"},
+		{"arp ib", eth + "0806 00200800 0604 0001" + strings.Repeat("00", 20),
+			"ARP at byte 14: only Ethernet and IPv4 are known, this is hardware 32 and protocol 0x0800"},
 		{"ip6 short", eth + "86dd 60", "IPv6 at byte 14: 1 bytes are too short, a header has 40"},
 		{"ip6 version", eth + "86dd 50000000 0000 3b40" + strings.Repeat("00", 32), "IPv6 at byte 14: version is 5"},
 		{"ip6 cut", eth + "86dd 60000000 0001 3b40" + strings.Repeat("00", 32), "IPv6 at byte 14: payload length 1, but the frame holds 0 bytes"},
-		{"ip6 ext", eth + "86dd 60000000 0008 0040" + strings.Repeat("00", 32) + "3b01000000000000", "IPv6 at byte 54: extension header 0 has 16 bytes, but the packet holds 8"},
-		{"ip6 ext cut", eth + "86dd 60000000 0001 3c40" + strings.Repeat("00", 32) + "3b", "IPv6 at byte 54: extension header 60 is cut off after 1 bytes"},
-		{"ip6 routing", eth + "86dd 60000000 0008 2b40" + strings.Repeat("00", 32) + "3b00000200000000", "IPv6 at byte 54: routing header with 2 segments left is not supported"},
+		{"ip6 ext", eth + "86dd 60000000 0008 0040" + strings.Repeat("00", 32) + "3b01000000000000",
+			"IPv6 at byte 54: extension header 0 has 16 bytes, but the packet holds 8"},
+		{"ip6 ext cut", eth + "86dd 60000000 0001 3c40" + strings.Repeat("00", 32) + "3b",
+			"IPv6 at byte 54: extension header 60 is cut off after 1 bytes"},
+		{"ip6 routing", eth + "86dd 60000000 0008 2b40" + strings.Repeat("00", 32) + "3b00000200000000",
+			"IPv6 at byte 54: routing header with 2 segments left is not supported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := unhexFrame(t, c.frame)
@@ -339,7 +350,8 @@ func TestIPv6Extensions(t *testing.T) {
 		with(43, "1100 0000 00000000"),
 		with(44, "1100 0000 00001234"), // atomic fragment
 	} {
-		if h := p.Headers(); h.DstPort != 9 || h.Fragment || p.VerifyChecksums() != nil || !p.setDst(ip("fd00::99")) || p.VerifyChecksums() != nil {
+		if h := p.Headers(); h.DstPort != 9 || h.Fragment || p.VerifyChecksums() != nil || !p.setDst(ip("fd00::99")) ||
+			p.VerifyChecksums() != nil {
 			t.Errorf("%v %+v", p, h)
 		}
 	}

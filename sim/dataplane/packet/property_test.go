@@ -17,7 +17,8 @@ func TestRewriteInverse(t *testing.T) {
 		before := bytes.Clone(p.Bytes())
 		rw := randomRewrite(r, p.h.IPVersion)
 		h := p.h
-		back := Rewrite{Set: rw.Set, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: h.Src, Dst: h.Dst, SrcPort: h.SrcPort, DstPort: h.DstPort, ICMPID: h.ICMPID}
+		back := Rewrite{Set: rw.Set, EthSrc: h.EthSrc, EthDst: h.EthDst, Src: h.Src, Dst: h.Dst, SrcPort: h.SrcPort, DstPort: h.DstPort,
+			ICMPID: h.ICMPID}
 		p.Apply(&rw)
 		if err := p.VerifyChecksums(); err != nil {
 			t.Fatal(err)
@@ -179,8 +180,9 @@ func TestEncapDefaultsAndErrors(t *testing.T) {
 	for name, edit := range map[string]func(*Outer){
 		"families": func(o *Outer) { o.Dst = ip("fd00::1") }, "no address": func(o *Outer) { o.Src, o.Dst = ip("10.0.0.1"), (Outer{}).Dst },
 		"VNI": func(o *Outer) { o.VNI = 1 << 24 }, "VXLAN options": func(o *Outer) { o.Options = make([]byte, 4) },
-		"odd options": func(o *Outer) { o.Kind, o.Options = Geneve, make([]byte, 5) }, "many options": func(o *Outer) { o.Kind, o.Options = Geneve, make([]byte, 256) },
-		"kind": func(o *Outer) { o.Kind = 7 },
+		"odd options":  func(o *Outer) { o.Kind, o.Options = Geneve, make([]byte, 5) },
+		"many options": func(o *Outer) { o.Kind, o.Options = Geneve, make([]byte, 256) },
+		"kind":         func(o *Outer) { o.Kind = 7 },
 	} {
 		before := bytes.Clone(p.Bytes())
 		bad := testOuter(VXLAN)

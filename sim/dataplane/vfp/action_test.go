@@ -35,11 +35,12 @@ func TestActions(t *testing.T) {
 			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53", "udp 192.168.1.11:53 > 10.0.0.1:53"},
 			{0, In, "udp 10.0.0.1:53 > 192.168.1.11:53", "udp 10.0.0.1:53 > 10.244.1.4:1000"},
 		}},
-		{"no translation of ICMP", "layer NAT; nat out 1 any => src 192.168.1.11; dynnat out 2 any => pool 192.168.1.12 50048; lbnat out 3 any => 10.244.2.4:80", []step{
-			{0, Out, "ping 10.244.1.4 > 10.0.0.1", ""},
-			{0, Out, "ping fd00::1 > fd00::2", ""},
-			{0, Out, "gre 10.244.1.4 > 10.0.0.1", "gre 192.168.1.11 > 10.0.0.1"},
-		}},
+		{"no translation of ICMP",
+			"layer NAT; nat out 1 any => src 192.168.1.11; dynnat out 2 any => pool 192.168.1.12 50048; lbnat out 3 any => 10.244.2.4:80", []step{
+				{0, Out, "ping 10.244.1.4 > 10.0.0.1", ""},
+				{0, Out, "ping fd00::1 > fd00::2", ""},
+				{0, Out, "gre 10.244.1.4 > 10.0.0.1", "gre 192.168.1.11 > 10.0.0.1"},
+			}},
 		{"dynnat takes a port for each connection", "layer NAT; dynnat out 1 any => pool 192.168.1.11 50048", []step{
 			{0, Out, "tcp 10.244.1.4:1000 > 10.0.0.1:80 syn", "tcp 192.168.1.11:50048 > 10.0.0.1:80"},
 			{0, Out, "tcp 10.244.1.4:1001 > 10.0.0.1:80 syn", "tcp 192.168.1.11:50049 > 10.0.0.1:80"},
@@ -72,42 +73,51 @@ func TestActions(t *testing.T) {
 			{0, In, "tcp 10.244.1.5:8080 > 192.168.1.11:50048 syn-ack dstmac host", "tcp 10.96.0.10:80 > 192.168.1.50:1000 dstmac pod hairpin"},
 			{0, Out, "tcp 10.244.1.5:8080 > 192.168.1.11:50048 syn-ack", ""},
 		}},
-		{"a hairpin whose own packet is the reply", "layer LB; lbnat in 1 to 10.96.0.10 => hairpin 10.244.1.5:50048@server pool 10.96.0.10 50048", []step{
-			{0, In, "udp 10.244.1.5:50048 > 10.96.0.10:50048", "udp 10.96.0.10:50048 > 10.244.1.5:50048 dstmac server hairpin"},
-			{0, In, "udp 10.244.1.5:50048 > 10.96.0.10:50048", "udp 10.96.0.10:50048 > 10.244.1.5:50048 dstmac server hairpin"},
-		}},
-		{"transposition sets any headers", "layer L2; transposition out 1 to 10.244.1.5 => dstmac server srcmac host; transposition out 2 icmp => dst 10.9.9.9", []step{
-			{0, Out, "udp 10.244.1.4:1000 > 10.244.1.5:53", "udp 10.244.1.4:1000 > 10.244.1.5:53 srcmac host dstmac server"},
-			{0, Out, "ping 10.244.1.4 > 10.0.0.1", "ping 10.244.1.4 > 10.9.9.9"},
-			{0, In, "pong 10.9.9.9 > 10.244.1.4", ""}, // nothing undoes it
-		}},
-		{"a rewrite to the other family is left out", "layer A; transposition out 1 any => dst 10.0.0.9; layer B; transposition out 1 any => dst fd00::9", []step{
-			{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
-			{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
-			{0, Out, "udp [fd00::1]:1 > [fd00::2]:2", "udp [fd00::1]:1 > [fd00::9]:2"},
-		}},
+		{"a hairpin whose own packet is the reply", "layer LB; lbnat in 1 to 10.96.0.10 => hairpin 10.244.1.5:50048@server pool 10.96.0.10 50048",
+			[]step{
+				{0, In, "udp 10.244.1.5:50048 > 10.96.0.10:50048", "udp 10.96.0.10:50048 > 10.244.1.5:50048 dstmac server hairpin"},
+				{0, In, "udp 10.244.1.5:50048 > 10.96.0.10:50048", "udp 10.96.0.10:50048 > 10.244.1.5:50048 dstmac server hairpin"},
+			}},
+		{"transposition sets any headers",
+			"layer L2; transposition out 1 to 10.244.1.5 => dstmac server srcmac host; transposition out 2 icmp => dst 10.9.9.9", []step{
+				{0, Out, "udp 10.244.1.4:1000 > 10.244.1.5:53", "udp 10.244.1.4:1000 > 10.244.1.5:53 srcmac host dstmac server"},
+				{0, Out, "ping 10.244.1.4 > 10.0.0.1", "ping 10.244.1.4 > 10.9.9.9"},
+				{0, In, "pong 10.9.9.9 > 10.244.1.4", ""}, // nothing undoes it
+			}},
+		{"a rewrite to the other family is left out",
+			"layer A; transposition out 1 any => dst 10.0.0.9; layer B; transposition out 1 any => dst fd00::9", []step{
+				{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
+				{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.9:2"},
+				{0, Out, "udp [fd00::1]:1 > [fd00::2]:2", "udp [fd00::1]:1 > [fd00::9]:2"},
+			}},
 		{"routeencap wraps every packet", "layer ENCAP stateless; routeencap out 1 to 10.244.2.0/24 => 192.168.1.11 192.168.1.12 4096", []step{
-			{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:80", "vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [tcp 10.244.1.4:1000 > 10.244.2.4:80] dstmac router"},
+			{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:80",
+				"vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [tcp 10.244.1.4:1000 > 10.244.2.4:80] dstmac router"},
 			{0, Out, "ping 10.244.1.4 > 10.244.2.4", "vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [ping 10.244.1.4 > 10.244.2.4] dstmac router"},
 			{0, Out, "ping 10.244.1.4 > 10.244.3.4", ""},
 		}},
-		{"a stateful routeencap keeps no flow", "layer ENCAP; routeencap out 1 to 10.244.2.0/24 stateful => 192.168.1.11 192.168.1.12 4096", []step{
-			{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:80", "vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [tcp 10.244.1.4:1000 > 10.244.2.4:80] dstmac router"},
-		}},
-		{"decap opens the tunnels of its VNI", "layer DECAP stateless; decap in 1 to 192.168.1.11 vni 4096; block in 2 udp to 192.168.1.11 port 4789 => unknown-vni", []step{
-			{0, In, "vxlan 192.168.1.12 > 192.168.1.11 vni 4096 [tcp 10.244.2.4:80 > 10.244.1.4:1000]", "tcp 10.244.2.4:80 > 10.244.1.4:1000 srcmac pod dstmac gw"},
-			{0, In, "vxlan 192.168.1.12 > 192.168.1.11 vni 4097 [tcp 10.244.2.4:80 > 10.244.1.4:1000]", trace.UnknownVNI},
-			{0, In, "vxlan 192.168.1.12 > 192.168.1.13 vni 4096 [ping 10.244.2.4 > 10.244.1.4]", ""},
-			{0, In, "udp 192.168.1.12:1000 > 192.168.1.11:53", ""},
-		}},
+		{"a stateful routeencap keeps no flow", "layer ENCAP; routeencap out 1 to 10.244.2.0/24 stateful => 192.168.1.11 192.168.1.12 4096",
+			[]step{
+				{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:80",
+					"vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [tcp 10.244.1.4:1000 > 10.244.2.4:80] dstmac router"},
+			}},
+		{"decap opens the tunnels of its VNI",
+			"layer DECAP stateless; decap in 1 to 192.168.1.11 vni 4096; block in 2 udp to 192.168.1.11 port 4789 => unknown-vni", []step{
+				{0, In, "vxlan 192.168.1.12 > 192.168.1.11 vni 4096 [tcp 10.244.2.4:80 > 10.244.1.4:1000]",
+					"tcp 10.244.2.4:80 > 10.244.1.4:1000 srcmac pod dstmac gw"},
+				{0, In, "vxlan 192.168.1.12 > 192.168.1.11 vni 4097 [tcp 10.244.2.4:80 > 10.244.1.4:1000]", trace.UnknownVNI},
+				{0, In, "vxlan 192.168.1.12 > 192.168.1.13 vni 4096 [ping 10.244.2.4 > 10.244.1.4]", ""},
+				{0, In, "udp 192.168.1.12:1000 > 192.168.1.11:53", ""},
+			}},
 		{"decap of what is no tunnel packet", "layer DECAP stateless; decap in 1 udp", []step{
 			{0, In, "udp 192.168.1.12:1000 > 192.168.1.11:53", trace.BadPacket},
 		}},
-		{"paroute gives the MAC addresses of the next hop", "layer PA_ROUTE stateless; paroute out 1 dstmac host => router; paroute out 2 dstmac server => nowhere", []step{
-			{0, Out, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac host", "udp 10.244.1.4:1 > 10.0.0.1:2 srcmac host dstmac router"},
-			{0, Out, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac server", trace.NoRoute},
-			{0, Out, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac gw", ""},
-		}},
+		{"paroute gives the MAC addresses of the next hop",
+			"layer PA_ROUTE stateless; paroute out 1 dstmac host => router; paroute out 2 dstmac server => nowhere", []step{
+				{0, Out, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac host", "udp 10.244.1.4:1 > 10.0.0.1:2 srcmac host dstmac router"},
+				{0, Out, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac server", trace.NoRoute},
+				{0, Out, "udp 10.244.1.4:1 > 10.0.0.1:2 dstmac gw", ""},
+			}},
 		{"not modelled ends what the action would match", "layer ACL; unknown block out 1 tcp; unknown nat out 2 any", []step{
 			{0, Out, "tcp 10.244.1.4:1 > 10.0.0.1:2", trace.ModelHole},
 			{0, Out, "udp 10.244.1.4:1 > 10.0.0.1:2", trace.ModelHole},

@@ -15,10 +15,12 @@ var (
 		"Firestone: VFP, a virtual switch platform for host SDN in the public cloud, NSDI 2017", "vfpctrl.exe 10.0.18362, help text")
 	factFlow = evidence.New("vfp.stateful-flow", evidence.Stated,
 		"A stateful rule makes a flow; the reverse direction is handled by that flow and not by rules.",
-		"vfpctrl.exe 10.0.18362, help text (rule flag 2 stateful)", "rule flow status events of the VFP trace provider in microsoft/SDN etl_vfpext.npl")
+		"vfpctrl.exe 10.0.18362, help text (rule flag 2 stateful)",
+		"rule flow status events of the VFP trace provider in microsoft/SDN etl_vfpext.npl")
 	factNoFlow = evidence.New("vfp.tcp-flow-from-syn", evidence.Inferred,
 		"A stateful rule makes a TCP flow from a segment with SYN only; a segment in mid-connection without a flow is dropped.",
-		"kubernetes/kubernetes#133639 (connections idle for more than 240 s die)", "projectcalico/calico#10199 (re-applied ACLs kill established connections)")
+		"kubernetes/kubernetes#133639 (connections idle for more than 240 s die)",
+		"projectcalico/calico#10199 (re-applied ACLs kill established connections)")
 	factTTL = evidence.New("vfp.flow-ttl-240s", evidence.Stated,
 		"A flow that is idle for 240 seconds is forgotten.",
 		"kubernetes/kubernetes#133639", "rule listings of container hosts (Flow TTL 240)")
@@ -41,13 +43,15 @@ var (
 		evidence.Answer{Value: ownPort, Means: "VFP gives a connection whose 5-tuple is taken behind a translation a source port of its own"})
 	factICMPKey = evidence.New("vfp.icmp-flow-key", evidence.Code,
 		"ICMP flows are keyed by source, destination, protocol and ICMP type; no NAT or load balancing rule matches ICMP.",
-		"microsoft/SDN Diagnostics/VFP_VMSwitch_Parsers/etl_vfpext.npl (IcmpFlow events)", "Kubernetes documentation, Intro to Windows support: VFP cannot transpose ICMP")
+		"microsoft/SDN Diagnostics/VFP_VMSwitch_Parsers/etl_vfpext.npl (IcmpFlow events)",
+		"Kubernetes documentation, Intro to Windows support: VFP cannot transpose ICMP")
 	factSteer = evidence.New("vfp.nat-range-steering", evidence.Inferred,
 		"A packet to an address and port that a NAT pool of a port has bound is handed to that port, where the flow undoes the translation.",
 		"vfpctrl.exe 10.0.18362, help text (deposit-nat-range, list-nat-port-binding)")
 	factLoopback = evidence.NewParam("loopback-hairpin", "vfp.drop-loopback-hairpin", evidence.Stated,
 		"With DSR, when a load balancer picks the pod that asks, the packet returns to the port it came from with equal source and destination addresses, and is dropped.",
-		"kubernetes-sigs/sig-windows-tools#119 (daschott: the traffic will be dropped, in DSR mode only)", "projectcalico/calico#5522", "Azure/AKS#2608", "vfpctrl.exe 10.0.18362, help text (switch setting dropLoopbackHairpin)")
+		"kubernetes-sigs/sig-windows-tools#119 (daschott: the traffic will be dropped, in DSR mode only)", "projectcalico/calico#5522",
+		"Azure/AKS#2608", "vfpctrl.exe 10.0.18362, help text (switch setting dropLoopbackHairpin)")
 	factBridge = evidence.New("vfp.bridging", evidence.Stated,
 		"The switch delivers by destination MAC address; what no port owns goes to the external port.",
 		"Hyper-V virtual switch documentation", "drop reason 11 (no destination, unicast) of the VFP trace provider")

@@ -64,11 +64,12 @@ func TestFlows(t *testing.T) {
 			{0, Out, "tcp 10.244.1.4:1000 > 10.0.0.1:4", noFlow},
 			{0, Out, "tcp 10.244.1.4:1000 > 10.0.0.1:5", noFlow},
 		}},
-		{"the first fragment has the ports, the later ones end", "layer NAT; allow out 1 to 10.244.0.0/16 stateless; dynnat out 2 any => pool 192.168.1.11 50048", []step{
-			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 first-fragment", "udp 192.168.1.11:50048 > 10.0.0.1:53"},
-			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", unknown},
-			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 first-fragment", "udp 192.168.1.11:50048 > 10.0.0.1:53"},
-		}},
+		{"the first fragment has the ports, the later ones end",
+			"layer NAT; allow out 1 to 10.244.0.0/16 stateless; dynnat out 2 any => pool 192.168.1.11 50048", []step{
+				{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 first-fragment", "udp 192.168.1.11:50048 > 10.0.0.1:53"},
+				{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", unknown},
+				{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 first-fragment", "udp 192.168.1.11:50048 > 10.0.0.1:53"},
+			}},
 		{"a later fragment and a rule with a port", "layer ACL; block out 1 udp port 80; allow out 2 any stateless", []step{
 			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", unknown},
 			{0, Out, "gre 10.244.1.4 > 10.0.0.1 later-fragment", ""},
@@ -76,19 +77,21 @@ func TestFlows(t *testing.T) {
 		{"a later fragment and a rule with a source port", "layer ACL; block out 1 srcport 80; allow out 2 any stateless", []step{
 			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", unknown},
 		}},
-		{"a later fragment and a rule that needs no ports", "layer ACL; block out 1 udp to 10.0.0.1; allow out 2 udp to 10.0.0.2 stateless; block out 3 port 80", []step{
-			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", blocked},
-			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.2:53 later-fragment", "udp 10.244.1.4 > 10.0.0.2"},
-		}},
+		{"a later fragment and a rule that needs no ports",
+			"layer ACL; block out 1 udp to 10.0.0.1; allow out 2 udp to 10.0.0.2 stateless; block out 3 port 80", []step{
+				{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", blocked},
+				{0, Out, "udp 10.244.1.4:1000 > 10.0.0.2:53 later-fragment", "udp 10.244.1.4 > 10.0.0.2"},
+			}},
 		{"a later fragment and no rule for it", "layer ACL; allow out 1 tcp; block in 2 any", []step{
 			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", "udp 10.244.1.4 > 10.0.0.1"},
 		}},
 		{"a later fragment of a ping does not meet NAT", "layer NAT; dynnat out 1 any => pool 192.168.1.11 50048", []step{
 			{0, Out, "ping 10.244.1.4 > 10.0.0.1 later-fragment", "pong 10.244.1.4 > 10.0.0.1"}, // its type is not in the packet
 		}},
-		{"a later fragment in a stateless layer", "layer L2 stateless; transposition out 1 udp => dstmac server; transposition out 2 port 53 => dstmac host", []step{
-			{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", "udp 10.244.1.4 > 10.0.0.1 dstmac server"},
-		}},
+		{"a later fragment in a stateless layer",
+			"layer L2 stateless; transposition out 1 udp => dstmac server; transposition out 2 port 53 => dstmac host", []step{
+				{0, Out, "udp 10.244.1.4:1000 > 10.0.0.1:53 later-fragment", "udp 10.244.1.4 > 10.0.0.1 dstmac server"},
+			}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			play(t, func() *Port { return port(policy(t, tc.policy)...) }, tc.steps)

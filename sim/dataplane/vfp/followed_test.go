@@ -92,7 +92,8 @@ func TestWhatEndsAPath(t *testing.T) {
 		{"a fixed binding", func(s *Switch, from, _ *Port) { s.Bind(addr("10.0.0.2"), packet.UDP, 2, from) }, false},
 		{"fixed bindings gone", func(s *Switch, _, _ *Port) { s.Unbind() }, false},
 		{"a flow's binding", func(s *Switch, from, _ *Port) { s.bind(binding{addr("10.0.0.2"), packet.UDP, 2}, from, nil) }, false},
-		{"the binding of another port number", func(s *Switch, from, _ *Port) { s.bind(binding{addr("10.0.0.2"), packet.UDP, 3}, from, nil) }, true},
+		{"the binding of another port number", func(s *Switch, from, _ *Port) { s.bind(binding{addr("10.0.0.2"), packet.UDP, 3}, from, nil) },
+			true},
 		{"all forgotten", func(s *Switch, _, _ *Port) { s.Reset() }, false},
 		{"rules for a port that had none, made when they are needed", func(_ *Switch, _, to *Port) {
 			to.Reset()

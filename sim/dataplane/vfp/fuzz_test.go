@@ -188,8 +188,10 @@ func (d *dice) packet(seen, out [][]byte) []byte {
 	v6 := d.chance(15)
 	s := packet.Spec{
 		EthSrc: pick(d, worldMACs...), EthDst: pick(d, worldMACs...), Src: d.addr(v6), Dst: d.addr(v6),
-		Proto: pick(d, packet.TCP, packet.TCP, packet.UDP, packet.ICMP, packet.GRE), SrcPort: pick(d, worldPorts...), DstPort: pick(d, worldPorts...),
-		TCPFlags: pick(d, packet.SYN, packet.SYN, packet.SYN|packet.ACK, packet.ACK, packet.RST), ICMPType: pick[uint8](d, 8, 0, 3), ICMPID: uint16(d.roll(3)),
+		Proto: pick(d, packet.TCP, packet.TCP, packet.UDP, packet.ICMP, packet.GRE), SrcPort: pick(d, worldPorts...),
+		DstPort:  pick(d, worldPorts...),
+		TCPFlags: pick(d, packet.SYN, packet.SYN, packet.SYN|packet.ACK, packet.ACK, packet.RST), ICMPType: pick[uint8](d, 8, 0, 3),
+		ICMPID:  uint16(d.roll(3)),
 		Payload: []byte("payload of a packet"),
 	}
 	if v6 && s.Proto == packet.ICMP {
@@ -197,7 +199,8 @@ func (d *dice) packet(seen, out [][]byte) []byte {
 	}
 	p := packet.Build(s)
 	if d.chance(15) {
-		if err := p.Encap(packet.Outer{EthSrc: worldMACs[0], EthDst: worldMACs[1], Src: d.addr(false), Dst: d.addr(false), VNI: uint32(1 + d.roll(2)), SrcPort: 49152}); err != nil {
+		if err := p.Encap(packet.Outer{EthSrc: worldMACs[0], EthDst: worldMACs[1], Src: d.addr(false), Dst: d.addr(false),
+			VNI: uint32(1 + d.roll(2)), SrcPort: 49152}); err != nil {
 			panic(err)
 		}
 	}

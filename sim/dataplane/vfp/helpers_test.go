@@ -102,7 +102,8 @@ func parseTunnel(tb testing.TB, outer, inner string) *packet.Packet {
 	}
 	vni, _ := strconv.Atoi(f[5])
 	p := parse(tb, inner)
-	if err := p.Encap(packet.Outer{EthSrc: gwMAC, EthDst: hostMAC, Src: addr(f[1]), Dst: addr(f[3]), VNI: uint32(vni), SrcPort: 50000}); err != nil {
+	if err := p.Encap(packet.Outer{EthSrc: gwMAC, EthDst: hostMAC, Src: addr(f[1]), Dst: addr(f[3]), VNI: uint32(vni),
+		SrcPort: 50000}); err != nil {
 		tb.Fatal(err)
 	}
 	return p

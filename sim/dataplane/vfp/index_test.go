@@ -126,8 +126,10 @@ func TestRulesTried(t *testing.T) {
 		for i := range services {
 			tcp, port := []packet.Proto{packet.TCP}, []PortRange{Port1(80)}
 			own := []netip.Prefix{netip.MustParsePrefix("172.16.0.1/32"), netip.MustParsePrefix("172.16.0.2/32")}
-			g.Rules = append(g.Rules, &Rule{ID: fmt.Sprint(i), Action: NAT{}, Cond: Cond{Protos: tcp, Dst: []netip.Prefix{Host(vip(i))}, DstPorts: port, Src: own[:2*(i%2)]}})
-			back.Rules = append(back.Rules, &Rule{ID: fmt.Sprint(i), Action: Allow{}, Cond: Cond{Protos: tcp, Src: []netip.Prefix{Host(vip(i))}, SrcPorts: port}})
+			g.Rules = append(g.Rules, &Rule{ID: fmt.Sprint(i), Action: NAT{},
+				Cond: Cond{Protos: tcp, Dst: []netip.Prefix{Host(vip(i))}, DstPorts: port, Src: own[:2*(i%2)]}})
+			back.Rules = append(back.Rules, &Rule{ID: fmt.Sprint(i), Action: Allow{},
+				Cond: Cond{Protos: tcp, Src: []netip.Prefix{Host(vip(i))}, SrcPorts: port}})
 		}
 		l := &Layer{Name: "LB", Groups: []*Group{g, back}}
 		l.seal()

@@ -16,7 +16,8 @@ func TestLayersLater(t *testing.T) {
 		"layer A; dynnat out 1 any => pool 192.168.1.11 50048; layer ACL; block in 100 from 10.0.0.2",
 		"layer ACL block; allow out 1 any",
 	}
-	packets := []string{"udp 10.0.0.1:1 > 10.244.1.4:2", "udp 10.244.1.4:2 > 10.0.0.1:1", "tcp 10.0.0.2:1 > 10.244.1.4:80", "tcp 10.244.1.4:80 > 10.0.0.2:1"}
+	packets := []string{"udp 10.0.0.1:1 > 10.244.1.4:2", "udp 10.244.1.4:2 > 10.0.0.1:1", "tcp 10.0.0.2:1 > 10.244.1.4:80",
+		"tcp 10.244.1.4:80 > 10.0.0.2:1"}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		at, later := port(), port()

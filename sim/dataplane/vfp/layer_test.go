@@ -23,31 +23,37 @@ func TestLayers(t *testing.T) {
 			{0, In, "udp 10.0.0.1:1 > 10.244.1.4:2", blocked},
 			{0, In, "udp 10.0.0.2:1 > 10.244.1.4:2", ""},
 		}},
-		{"one rule decides in a layer, whatever its flag", "layer A; transposition out 1 any nonterminating => dst 10.9.9.1; transposition out 2 any => src 10.9.9.2", []step{
-			{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.9.9.1:2"},
-		}},
-		{"the next layer sees what the last one made", "layer A; transposition out 1 to 10.0.0.2 => dst 10.0.0.3; layer B; transposition out 1 to 10.0.0.3 => dst 10.0.0.4", []step{
-			{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.4:2"},
-		}},
-		{"inbound the layers are visited in the opposite order", "layer A; transposition in 1 to 10.0.0.3 => dst 10.0.0.4; layer B; transposition in 1 to 10.0.0.2 => dst 10.0.0.3", []step{
-			{0, In, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.4:2"},
-		}},
-		{"a block ends the way through the layers", "layer A; block out 1 to 10.0.0.2; layer B; dynnat out 1 any => pool 192.168.1.11 50048", []step{
-			{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", blocked},
-			{0, Out, "udp 10.0.0.1:1 > 10.0.0.3:2", "udp 192.168.1.11:50048 > 10.0.0.3:2"}, // the first port is free
-		}},
+		{"one rule decides in a layer, whatever its flag",
+			"layer A; transposition out 1 any nonterminating => dst 10.9.9.1; transposition out 2 any => src 10.9.9.2", []step{
+				{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.9.9.1:2"},
+			}},
+		{"the next layer sees what the last one made",
+			"layer A; transposition out 1 to 10.0.0.2 => dst 10.0.0.3; layer B; transposition out 1 to 10.0.0.3 => dst 10.0.0.4", []step{
+				{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.4:2"},
+			}},
+		{"inbound the layers are visited in the opposite order",
+			"layer A; transposition in 1 to 10.0.0.3 => dst 10.0.0.4; layer B; transposition in 1 to 10.0.0.2 => dst 10.0.0.3", []step{
+				{0, In, "udp 10.0.0.1:1 > 10.0.0.2:2", "udp 10.0.0.1:1 > 10.0.0.4:2"},
+			}},
+		{"a block ends the way through the layers", "layer A; block out 1 to 10.0.0.2; layer B; dynnat out 1 any => pool 192.168.1.11 50048",
+			[]step{
+				{0, Out, "udp 10.0.0.1:1 > 10.0.0.2:2", blocked},
+				{0, Out, "udp 10.0.0.1:1 > 10.0.0.3:2", "udp 192.168.1.11:50048 > 10.0.0.3:2"}, // the first port is free
+			}},
 		{"rules are for one direction", "layer ACL; block out 1 any", []step{
 			{0, In, "udp 10.0.0.1:1 > 10.244.1.4:2", ""},
 			{0, Out, "udp 10.244.1.4:2 > 10.0.0.1:1", blocked},
 		}},
-		{"the group of the lower number comes first", "layer ACL; group late in 9; block in 1 any; group early in 3; allow in 500 from 10.0.0.1", []step{
-			{0, In, "udp 10.0.0.1:1 > 10.244.1.4:2", ""},
-			{0, In, "udp 10.0.0.2:1 > 10.244.1.4:2", blocked},
-		}},
-		{"a group serves its family", "layer ACL; group four in 1 v4; block in 1 any; group six in 1 v6; allow in 1 any; group both in 2; block in 1 any", []step{
-			{0, In, "udp 10.0.0.1:1 > 10.244.1.4:2", blocked},
-			{0, In, "udp [fd00::1]:1 > [fd00::2]:2", ""},
-		}},
+		{"the group of the lower number comes first", "layer ACL; group late in 9; block in 1 any; group early in 3; allow in 500 from 10.0.0.1",
+			[]step{
+				{0, In, "udp 10.0.0.1:1 > 10.244.1.4:2", ""},
+				{0, In, "udp 10.0.0.2:1 > 10.244.1.4:2", blocked},
+			}},
+		{"a group serves its family",
+			"layer ACL; group four in 1 v4; block in 1 any; group six in 1 v6; allow in 1 any; group both in 2; block in 1 any", []step{
+				{0, In, "udp 10.0.0.1:1 > 10.244.1.4:2", blocked},
+				{0, In, "udp [fd00::1]:1 > [fd00::2]:2", ""},
+			}},
 		{"a group without a family serves both", "layer ACL; group both in 1; block in 1 port 2", []step{
 			{0, In, "udp 10.0.0.1:1 > 10.244.1.4:2", blocked},
 			{0, In, "udp [fd00::1]:1 > [fd00::2]:2", blocked},

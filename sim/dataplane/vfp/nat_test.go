@@ -21,7 +21,8 @@ func snat(pool *Pool) *Rule {
 }
 
 func exception(to string) *Rule {
-	return &Rule{ID: "(exception " + to + ")", Action: Allow{}, Priority: 1000, Flags: Terminating, Cond: Cond{Dst: []netip.Prefix{prefix(to)}}}
+	return &Rule{ID: "(exception " + to + ")", Action: Allow{}, Priority: 1000, Flags: Terminating,
+		Cond: Cond{Dst: []netip.Prefix{prefix(to)}}}
 }
 
 // lb is the rule of a Service on a client's port.
@@ -42,7 +43,8 @@ func targets(to ...string) (ts []Target) {
 
 func TestNAT(t *testing.T) {
 	outbound := func() *Port {
-		return port(layer("NAT", 300, []*Rule{exception("10.244.0.0/16"), snat(&Pool{Name: "pool", Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+		return port(layer("NAT", 300, []*Rule{exception("10.244.0.0/16"),
+			snat(&Pool{Name: "pool", Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
 	}
 	for _, tc := range []struct {
 		name  string
@@ -225,7 +227,8 @@ func TestNATIsUndone(t *testing.T) {
 			client, server := fmt.Sprintf("10.244.1.4:%d", 1000+n*7), fmt.Sprintf("203.0.113.%d:%d", n, 80+n)
 			r := lb(server)
 			r.Cond.DstPorts = nil
-			pt := port(layer("LB", 200, []*Rule{r}, nil), layer("NAT", 300, []*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
+			pt := port(layer("LB", 200, []*Rule{r}, nil), layer("NAT", 300,
+				[]*Rule{snat(&Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}})}, nil))
 			out := parse(t, fmt.Sprintf("%s %s > 10.96.0.10:80 syn", proto, client))
 			if res := pt.Process(out, Out, &Env{}); !res.Pass {
 				t.Fatalf("%+v", res)

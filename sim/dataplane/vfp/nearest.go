@@ -219,8 +219,9 @@ func innerOf(p *packet.Packet, t *Tunnel) *packet.Headers {
 func encapStep(rec *trace.Recorder, p *packet.Packet, t *Tunnel, before *packet.Headers) trace.Step {
 	return trace.Step{
 		Action: trace.ActEncap, Packet: rec.Describe(p),
-		Event:   trace.Of(encapsulated{t.Kind, t.Dst, t.VNI, p.Headers().DstPort}),
-		Changes: diff.Headers(rec, before, innerOf(p, t), shownChanges, trace.Change{Field: diff.Outer, After: diff.Tunnel(t.Kind, t.Src, t.Dst, t.VNI)}),
+		Event: trace.Of(encapsulated{t.Kind, t.Dst, t.VNI, p.Headers().DstPort}),
+		Changes: diff.Headers(rec, before, innerOf(p, t), shownChanges,
+			trace.Change{Field: diff.Outer, After: diff.Tunnel(t.Kind, t.Src, t.Dst, t.VNI)}),
 	}
 }
 

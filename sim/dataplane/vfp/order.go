@@ -50,7 +50,8 @@ func (ps *passage) swaps(o *openOrder) bool {
 	k := keyOf(ps.packet, ps.dir)
 	concerns := other.flows.n != 0 && other.flow(&k, k.hash()) != nil
 	for _, g := range other.Groups {
-		concerns = concerns || g.serves(ps.dir, h.IPVersion) && slices.ContainsFunc(g.Rules, func(r *Rule) bool { return r.matches(ps.packet, h) })
+		concerns = concerns || g.serves(ps.dir, h.IPVersion) && slices.ContainsFunc(g.Rules,
+			func(r *Rule) bool { return r.matches(ps.packet, h) })
 	}
 	return concerns && ps.env.answer(o.behind.Question, "") == o.behind.Answer
 }

@@ -26,7 +26,8 @@ func TestOpenOrder(t *testing.T) {
 		acl.Group("IN", In, 4).Rules = []*Rule{{ID: "none", Priority: 1, Action: Block{}}}
 		between := &Layer{Name: "BETWEEN", Priority: 150}
 		lb := &Layer{Name: "LB", Priority: 200, Stateful: true}
-		lb.Group("OUT", Out, 4).Rules = []*Rule{{ID: "lb", Cond: Cond{Dst: []netip.Prefix{Host(vip)}}, Flags: Stateful, Action: LBNAT{Targets: []Target{{Addr: backend, Port: 8080}}}}}
+		lb.Group("OUT", Out, 4).Rules = []*Rule{{ID: "lb", Cond: Cond{Dst: []netip.Prefix{Host(vip)}}, Flags: Stateful,
+			Action: LBNAT{Targets: []Target{{Addr: backend, Port: 8080}}}}}
 		pt.SetLayers([]*Layer{lb, between, acl})
 		return pt
 	}
@@ -44,7 +45,8 @@ func TestOpenOrder(t *testing.T) {
 	} {
 		pt, a := port(c.blocked), &asker{answers: map[string]string{"order": c.answer}}
 		send := func(src, dst netip.AddrPort, flags uint8, dir Direction) Result {
-			p := packet.Build(packet.Spec{EthSrc: podMAC, EthDst: gwMAC, Src: src.Addr(), Dst: dst.Addr(), SrcPort: src.Port(), DstPort: dst.Port(), Proto: packet.TCP, TCPFlags: flags})
+			p := packet.Build(packet.Spec{EthSrc: podMAC, EthDst: gwMAC, Src: src.Addr(), Dst: dst.Addr(), SrcPort: src.Port(), DstPort: dst.Port(),
+				Proto: packet.TCP, TCPFlags: flags})
 			return pt.Process(p, dir, a.env(&trace.Recorder{}))
 		}
 		from, to := netip.AddrPortFrom(pod, 1000), netip.AddrPortFrom(c.dst, 80)

@@ -338,7 +338,8 @@ const firstOwnPort = 1024
 func (ps *passage) withOwnPort(port uint16, taken *flow) Result {
 	c := ps.newConn(taken.rule, taken.conn.ttl)
 	ps.rule = taken.rule
-	return ps.rewrite(c, &rewriting{set: packet.Rewrite{Set: packet.RwSrcPort, SrcPort: port}, what: trace.ActRewrite, detail: sourceTranslated{}, fact: factTaken})
+	return ps.rewrite(c, &rewriting{set: packet.Rewrite{Set: packet.RwSrcPort, SrcPort: port}, what: trace.ActRewrite,
+		detail: sourceTranslated{}, fact: factTaken})
 }
 
 // restsOnNoFlow notes that the packet's way rests on there being no flow for it
@@ -409,7 +410,8 @@ func (ps *passage) rewrite(c *conn, rw *rewriting) Result {
 		if rw.hairpin {
 			rw.detail = sentBack{rw.detail}
 		}
-		ps.record(&trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(ps.env.Rec, &before, h, shownChanges), Packet: ps.env.Rec.Describe(p)}, rw.fact)
+		ps.record(&trace.Step{Action: rw.what, Event: trace.Event{Detail: rw.detail}, Changes: diff.Headers(ps.env.Rec, &before, h, shownChanges),
+			Packet: ps.env.Rec.Describe(p)}, rw.fact)
 	}
 	return Result{Pass: true, Hairpin: rw.hairpin}
 }

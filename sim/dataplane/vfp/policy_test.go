@@ -117,7 +117,8 @@ func (r *reader) line(line string) {
 	r.words = strings.Fields(line)
 	switch first := r.word(); first {
 	case "layer":
-		l := &Layer{Name: r.word(), Priority: uint16(100 * (len(r.layers) + 1)), Stateful: !slices.Contains(r.words, "stateless"), Block: slices.Contains(r.words, "block")}
+		l := &Layer{Name: r.word(), Priority: uint16(100 * (len(r.layers) + 1)), Stateful: !slices.Contains(r.words, "stateless"),
+			Block: slices.Contains(r.words, "block")}
 		r.layers, r.group = append(r.layers, l), nil
 	case "group":
 		r.group = &Group{Name: r.word(), Dir: dirs[r.word()], Priority: uint16(r.number()), Family: map[string]uint8{"v4": 4, "v6": 6}[r.word()]}
@@ -214,7 +215,8 @@ func (r *reader) action(kind string) Action {
 	case "lbnat":
 		return r.lbnat()
 	case "routeencap":
-		return RouteEncap{&Tunnel{Kind: packet.VXLAN, Src: addr(r.word()), Dst: addr(r.word()), VNI: uint32(r.number()), Port: packet.VXLANPort, InnerDst: macs["router"]}}
+		return RouteEncap{&Tunnel{Kind: packet.VXLAN, Src: addr(r.word()), Dst: addr(r.word()), VNI: uint32(r.number()), Port: packet.VXLANPort,
+			InnerDst: macs["router"]}}
 	case "decap":
 		return Decap{packet.VXLAN}
 	case "paroute":

@@ -77,15 +77,21 @@ func TestPoolBind(t *testing.T) {
 		binds  []bind
 	}{
 		{"a block has 64 ports", []uint16{block1}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {1, packet.TCP, 0, 0, 0}}},
-		{"two blocks", []uint16{block1, block2}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {64, packet.TCP, 0, block2, block2 + 63}, {1, packet.TCP, 0, 0, 0}}},
-		{"TCP and UDP have ports of their own", []uint16{block1}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {64, packet.UDP, 0, block1, block1 + 63}, {1, packet.UDP, 0, 0, 0}}},
-		{"another block when the first is used up", []uint16{block1}, []uint16{block2}, []bind{{65, packet.TCP, 0, block1, block2}, {63, packet.TCP, 0, block2 + 1, block2 + 63}, {1, packet.TCP, 0, 0, 0}}},
+		{"two blocks", []uint16{block1, block2}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {64, packet.TCP, 0, block2, block2 + 63},
+			{1, packet.TCP, 0, 0, 0}}},
+		{"TCP and UDP have ports of their own", []uint16{block1}, nil,
+			[]bind{{64, packet.TCP, 0, block1, block1 + 63}, {64, packet.UDP, 0, block1, block1 + 63}, {1, packet.UDP, 0, 0, 0}}},
+		{"another block when the first is used up", []uint16{block1}, []uint16{block2},
+			[]bind{{65, packet.TCP, 0, block1, block2}, {63, packet.TCP, 0, block2 + 1, block2 + 63}, {1, packet.TCP, 0, 0, 0}}},
 		{"a pool without blocks takes one", nil, []uint16{block2}, []bind{{1, packet.TCP, 0, block2, block2}}},
 		{"no blocks at all", nil, nil, []bind{{1, packet.TCP, 0, 0, 0}}},
-		{"a port is free when its connection has expired", []uint16{block1}, nil, []bind{{64, packet.TCP, 0, block1, block1 + 63}, {1, packet.TCP, 9, 0, 0}, {64, packet.TCP, 10, block1, block1 + 63}}},
-		{"the next port is taken, not the lowest", []uint16{block1}, nil, []bind{{2, packet.TCP, 0, block1, block1 + 1}, {1, packet.TCP, 20, block1 + 2, block1 + 2}}},
+		{"a port is free when its connection has expired", []uint16{block1}, nil,
+			[]bind{{64, packet.TCP, 0, block1, block1 + 63}, {1, packet.TCP, 9, 0, 0}, {64, packet.TCP, 10, block1, block1 + 63}}},
+		{"the next port is taken, not the lowest", []uint16{block1}, nil,
+			[]bind{{2, packet.TCP, 0, block1, block1 + 1}, {1, packet.TCP, 20, block1 + 2, block1 + 2}}},
 		{"a new block is begun at its first port", []uint16{block1}, []uint16{block2}, []bind{
-			{1, packet.TCP, 0, block1, block1}, {64, packet.TCP, 20, block1 + 1, block1}, {64, packet.TCP, 40, block1 + 1, block1}, {1, packet.TCP, 40, block2, block2}}},
+			{1, packet.TCP, 0, block1, block1}, {64, packet.TCP, 20, block1 + 1, block1}, {64, packet.TCP, 40, block1 + 1, block1},
+			{1, packet.TCP, 40, block2, block2}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pool := &Pool{Name: "pool", Addr: addr("192.168.1.11"), Blocks: tc.blocks}
@@ -155,7 +161,8 @@ func TestPoolExhausted(t *testing.T) {
 	const rules = "layer NAT; dynnat out 1 udp ttl 100 => pool 192.168.1.11 50048"
 	var steps []step
 	for n := range blockSize {
-		steps = append(steps, step{0, Out, fmt.Sprintf("udp 10.244.1.4:%d > 10.0.0.1:53", 1000+n), fmt.Sprintf("udp 192.168.1.11:%d > 10.0.0.1:53", 50048+n)})
+		steps = append(steps, step{0, Out, fmt.Sprintf("udp 10.244.1.4:%d > 10.0.0.1:53", 1000+n),
+			fmt.Sprintf("udp 192.168.1.11:%d > 10.0.0.1:53", 50048+n)})
 	}
 	steps = append(steps,
 		step{50, In, "udp 10.0.0.1:53 > 192.168.1.11:50049", "udp 10.0.0.1:53 > 10.244.1.4:1001"},

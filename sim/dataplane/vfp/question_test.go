@@ -46,15 +46,19 @@ func TestTie(t *testing.T) {
 		{"both match, block wins", "allow out 10 any; block out 10 any => acl-block", web, "block", false, true},
 		{"in the other order, allow wins", "block out 10 any => acl-block; allow out 10 any", web, "allow", true, true},
 		{"in the other order, block wins", "block out 10 any => acl-block; allow out 10 any", web, "block", false, true},
-		{"a rule with the same action between them", "allow out 10 to 10.0.0.0/8; allow out 10 any; block out 10 any => acl-block", web, "block", false, true},
-		{"a rule with the same action behind the other", "block out 10 any => acl-block; allow out 10 any; block out 10 tcp => acl-block", web, "allow", true, true},
+		{"a rule with the same action between them", "allow out 10 to 10.0.0.0/8; allow out 10 any; block out 10 any => acl-block", web, "block",
+			false, true},
+		{"a rule with the same action behind the other", "block out 10 any => acl-block; allow out 10 any; block out 10 tcp => acl-block", web,
+			"allow", true, true},
 		{"the block is for other packets", "allow out 10 any; block out 10 to 10.0.0.1 => acl-block", other, "block", true, false},
 		{"the allow is for other packets", "allow out 10 to 10.0.0.1; block out 10 any => acl-block", other, "allow", false, false},
-		{"the block is for other packets, and one more follows", "allow out 10 any; block out 10 to 10.0.0.1 => acl-block; block out 11 any => acl-block", other, "block", true, false},
+		{"the block is for other packets, and one more follows",
+			"allow out 10 any; block out 10 to 10.0.0.1 => acl-block; block out 11 any => acl-block", other, "block", true, false},
 		{"the block comes later", "allow out 10 any; block out 11 any => acl-block", web, "block", true, false},
 		{"the block comes earlier", "block out 9 any => acl-block; allow out 10 any", web, "allow", false, false},
 		{"only later priorities are open", "allow out 5 any; allow out 10 any; block out 10 any => acl-block", web, "block", true, false},
-		{"only earlier priorities are open", "allow out 5 to 10.0.0.1; block out 5 to 10.0.0.1 => acl-block; allow out 10 any", other, "block", true, false},
+		{"only earlier priorities are open", "allow out 5 to 10.0.0.1; block out 5 to 10.0.0.1 => acl-block; allow out 10 any", other, "block",
+			true, false},
 		{"two that allow", "allow out 10 any; allow out 10 tcp", web, "block", true, false},
 		{"one rule", "block out 10 any => acl-block", web, "allow", false, false},
 	} {
@@ -177,14 +181,16 @@ func TestTakenTuple(t *testing.T) {
 		want   string // "" for one that does not change
 		asked  bool
 	}
-	first := []sent{{0, Out, service, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", false}, {0, In, back, "tcp 10.96.0.10:80 > 10.244.1.4:1000", false}}
+	first := []sent{{0, Out, service, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", false},
+		{0, In, back, "tcp 10.96.0.10:80 > 10.244.1.4:1000", false}}
 	for _, c := range []struct {
 		name, answer string
 		steps        []sent
 	}{
 		{"shared", "shared", append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", true},
 			sent{0, In, back, "tcp 10.96.0.10:80 > 10.244.1.4:1000", false})},
-		{"own port", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "tcp 10.244.1.4:1024 > 10.244.2.4:8080", true},
+		{"own port", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn",
+			"tcp 10.244.1.4:1024 > 10.244.2.4:8080", true},
 			sent{0, In, "tcp 10.244.2.4:8080 > 10.244.1.4:1024 syn-ack", "tcp 10.244.2.4:8080 > 10.244.1.4:1000", false},
 			sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", "tcp 10.244.1.4:1024 > 10.244.2.4:8080", false},
 			sent{0, In, back, "tcp 10.96.0.10:80 > 10.244.1.4:1000", false})}, // the first connection goes on
@@ -195,7 +201,8 @@ func TestTakenTuple(t *testing.T) {
 		{"another backend", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.5:8080 syn", "", false})},
 		{"the Service again", ownPort, append(slices.Clone(first), sent{0, Out, service, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", false})},
 		{"a segment in mid-connection", ownPort, append(slices.Clone(first), sent{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080", "", false})},
-		{"the first has been idle for too long", ownPort, append(slices.Clone(first), sent{240, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", false})},
+		{"the first has been idle for too long", ownPort, append(slices.Clone(first),
+			sent{240, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", false})},
 		{"a hairpin's packet on its way back", ownPort, []sent{{0, In, service, "tcp 192.168.1.11:50048 > 10.244.2.4:8080 hairpin", false},
 			{0, Out, "tcp 192.168.1.11:50048 > 10.244.2.4:8080 syn", "", false}}},
 		{"straight to the backend first", ownPort, []sent{{0, Out, "tcp 10.244.1.4:1000 > 10.244.2.4:8080 syn", "", false}, first[0]}},
@@ -203,7 +210,9 @@ func TestTakenTuple(t *testing.T) {
 		for _, recorded := range []bool{false, true} {
 			pt := port(layer("LB", 200, []*Rule{lb("10.244.2.4:8080")}, nil))
 			if c.name == "a hairpin's packet on its way back" {
-				pt = port(layer("LB", 200, nil, []*Rule{lbWith(LBNAT{Targets: targets("10.244.2.4:8080"), Hairpin: true, Pool: &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}})}))
+				pt = port(layer("LB", 200, nil,
+					[]*Rule{lbWith(LBNAT{Targets: targets("10.244.2.4:8080"), Hairpin: true,
+						Pool: &Pool{Addr: addr("192.168.1.11"), Blocks: []uint16{50048}}})}))
 			}
 			for i, s := range c.steps {
 				a := &asker{answers: map[string]string{questionTaken.Param: c.answer}}
@@ -240,7 +249,8 @@ func TestSYNOnAFlow(t *testing.T) {
 		{"a SYN after a connection", []string{tuple + " syn", tuple}, tuple + " syn", true},
 		{"a connection that goes on", []string{tuple + " syn", tuple}, tuple, false},
 		{"an answer to a SYN", []string{tuple + " syn", tuple}, tuple + " syn-ack", false},
-		{"UDP has no SYN", []string{"udp 10.244.1.4:1000 > 10.0.0.1:53", "udp 10.244.1.4:1000 > 10.0.0.1:53"}, "udp 10.244.1.4:1000 > 10.0.0.1:53", false},
+		{"UDP has no SYN", []string{"udp 10.244.1.4:1000 > 10.0.0.1:53", "udp 10.244.1.4:1000 > 10.0.0.1:53"},
+			"udp 10.244.1.4:1000 > 10.0.0.1:53", false},
 	} {
 		for answer, want := range map[string]string{"flow": "", synByRules: string(trace.ACLBlock)} {
 			if !c.asked {
@@ -288,7 +298,8 @@ func TestBadFrame(t *testing.T) {
 			}
 			if recorded && !want {
 				s := lastStep(t, env.Rec)
-				if s.Place != "win1" || s.Object != "endpoint client" || s.Port != "port" || s.Dir != "out" || s.Action != trace.ActDrop || s.Reason != trace.BadPacket || s.Text() == "" {
+				if s.Place != "win1" || s.Object != "endpoint client" || s.Port != "port" || s.Dir != "out" || s.Action != trace.ActDrop ||
+					s.Reason != trace.BadPacket || s.Text() == "" {
 					t.Errorf("%+v %s", s, s.Text())
 				}
 			}

@@ -186,7 +186,8 @@ func refMatch(rule *Rule, p *packet.Packet, later bool) answer {
 		return no
 	}
 	if later {
-		if rule.Flags&Stateful != 0 && !slices.Contains(flowless, kind) || len(c.SrcPorts)+len(c.DstPorts)+len(c.ICMPTypes) > 0 || c.Tunnel.Port != 0 {
+		if rule.Flags&Stateful != 0 && !slices.Contains(flowless, kind) || len(c.SrcPorts)+len(c.DstPorts)+len(c.ICMPTypes) > 0 ||
+			c.Tunnel.Port != 0 {
 			return unsure
 		}
 		return yes
@@ -279,7 +280,8 @@ func refEncap(t *Tunnel, p *packet.Packet) Result {
 	if !t.InnerSrc.IsZero() {
 		p.SetEthSrc(t.InnerSrc)
 	}
-	if p.Encap(packet.Outer{Kind: t.Kind, EthSrc: p.Headers().EthSrc, EthDst: p.Headers().EthDst, Src: t.Src, Dst: t.Dst, SrcPort: src, DstPort: t.Port, VNI: t.VNI, TTL: 128}) != nil {
+	if p.Encap(packet.Outer{Kind: t.Kind, EthSrc: p.Headers().EthSrc, EthDst: p.Headers().EthDst, Src: t.Src, Dst: t.Dst, SrcPort: src,
+		DstPort: t.Port, VNI: t.VNI, TTL: 128}) != nil {
 		return Result{Reason: trace.BadPacket}
 	}
 	return Result{Pass: true}
@@ -321,7 +323,8 @@ func (r *refPort) rewrite(action Action, h *packet.Headers) (rw packet.Rewrite, 
 }
 
 // connect keeps the flow of a packet and that of the replies.
-func (r *refPort) connect(l *Layer, rule *Rule, dir Direction, before, after packet.Tuple, rw packet.Rewrite, hairpin bool, cameFrom packet.MAC, life *refLife) {
+func (r *refPort) connect(l *Layer, rule *Rule, dir Direction, before, after packet.Tuple, rw packet.Rewrite, hairpin bool,
+	cameFrom packet.MAC, life *refLife) {
 	after = after.Reverse()
 	var reverse packet.Rewrite
 	if rw.Set&(packet.RwDst|packet.RwDstPort) != 0 {

@@ -64,7 +64,8 @@ func (s *Switch) bind(b binding, to *Port, undo *journal.Journal) {
 
 // NewSwitch returns a switch without ports.
 func NewSwitch(name, kind string) *Switch {
-	return &Switch{Name: name, Kind: kind, object: "vSwitch " + name, bindings: map[binding]*Port{}, static: map[binding]*Port{}, byMAC: map[packet.MAC]*Port{}}
+	return &Switch{Name: name, Kind: kind, object: "vSwitch " + name, bindings: map[binding]*Port{}, static: map[binding]*Port{},
+		byMAC: map[packet.MAC]*Port{}}
 }
 
 // AddPort plugs a port in.
@@ -251,7 +252,8 @@ func (s *Switch) steer(from *Port, p *packet.Packet, env *Env) *Port {
 	}
 	p.SetEthDst(to.MAC)
 	if env.Rec.On() {
-		s.record(env, p, &trace.Step{Action: trace.ActForward, Event: trace.Of(steered{to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)})}, factSteer)
+		s.record(env, p, &trace.Step{Action: trace.ActForward, Event: trace.Of(steered{to.name(), netip.AddrPortFrom(h.Dst, h.DstPort)})},
+			factSteer)
 	}
 	return to
 }
@@ -262,7 +264,8 @@ func (s *Switch) bridge(from, to *Port, p *packet.Packet, env *Env) (*Port, trac
 	h := p.Headers()
 	if to == from && !to.Host && h.Src == h.Dst && !s.KeepLoopback {
 		if env.Rec.On() {
-			s.record(env, p, &trace.Step{Action: trace.ActDrop, Reason: trace.HairpinToSelf, Event: trace.Of(loopbackDropped{to.name(), h.Src})}, factLoopback)
+			s.record(env, p, &trace.Step{Action: trace.ActDrop, Reason: trace.HairpinToSelf, Event: trace.Of(loopbackDropped{to.name(), h.Src})},
+				factLoopback)
 		}
 		return nil, trace.HairpinToSelf
 	}

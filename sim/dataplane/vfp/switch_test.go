@@ -160,19 +160,23 @@ func TestForwarding(t *testing.T) {
 		want    string
 	}{
 		{"a bound port gets the frame with its MAC", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.server) },
-			func(l *lab) *Port { return l.ext }, "tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac host", "server tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac server"},
+			func(l *lab) *Port { return l.ext }, "tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac host",
+			"server tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac server"},
 		{"a binding is not for ICMP", func(l *lab) { l.Bind(vip, packet.ICMP, 0, l.server) },
 			func(l *lab) *Port { return l.ext }, "ping 10.0.0.1 > 192.168.1.11 dstmac host", "host ping 10.0.0.1 > 192.168.1.11"},
 		{"what a pool has bound goes before what was configured", func(l *lab) {
 			l.Bind(vip, packet.UDP, 50048, l.server)
 			l.bindings[binding{vip, packet.UDP, 50048}] = l.client
-		}, func(l *lab) *Port { return l.ext }, "udp 10.0.0.1:1 > 192.168.1.11:50048 dstmac host", "client udp 10.0.0.1:1 > 192.168.1.11:50048 dstmac pod"},
+		}, func(l *lab) *Port { return l.ext }, "udp 10.0.0.1:1 > 192.168.1.11:50048 dstmac host",
+			"client udp 10.0.0.1:1 > 192.168.1.11:50048 dstmac pod"},
 		{"after Unbind the MAC decides", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.server); l.Unbind() },
 			func(l *lab) *Port { return l.ext }, "tcp 10.0.0.1:1 > 192.168.1.11:80 dstmac host", "host tcp 10.0.0.1:1 > 192.168.1.11:80"},
 		{"the host's own binding does not send its packets back", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.host) },
-			func(l *lab) *Port { return l.host }, "tcp 192.168.1.11:1 > 192.168.1.11:80 dstmac server", "server tcp 192.168.1.11:1 > 192.168.1.11:80"},
+			func(l *lab) *Port { return l.host }, "tcp 192.168.1.11:1 > 192.168.1.11:80 dstmac server",
+			"server tcp 192.168.1.11:1 > 192.168.1.11:80"},
 		{"a container's own binding does", func(l *lab) { l.Bind(vip, packet.TCP, 80, l.client) },
-			func(l *lab) *Port { return l.client }, "tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac host", "client tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac pod"},
+			func(l *lab) *Port { return l.client }, "tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac host",
+			"client tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac pod"},
 		{"the host may talk to itself through the switch", func(*lab) {},
 			func(l *lab) *Port { return l.host }, "udp 192.168.1.11:1 > 192.168.1.11:2 dstmac host", "host udp 192.168.1.11:1 > 192.168.1.11:2"},
 		{"a container may not", func(*lab) {},
@@ -189,7 +193,8 @@ func TestForwarding(t *testing.T) {
 		}, func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.5:2 dstmac server", "server udp 10.244.1.4:1 > 10.244.1.5:2"},
 		{"the port that lets packets in drops them too", func(l *lab) { l.client.SetLayers(policy(t, "layer ACL; block out 1 any")) },
 			func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.5:2 dstmac server", string(trace.ACLBlock)},
-		{"the port that lets packets out drops them too", func(l *lab) { l.server.SetLayers(policy(t, "layer ACL; block in 1 any => unknown-vni")) },
+		{"the port that lets packets out drops them too",
+			func(l *lab) { l.server.SetLayers(policy(t, "layer ACL; block in 1 any => unknown-vni")) },
 			func(l *lab) *Port { return l.client }, "udp 10.244.1.4:1 > 10.244.1.5:2 dstmac server", string(trace.UnknownVNI)},
 		{"on the external port what comes in is inbound", func(l *lab) {
 			l.ext.SetLayers(policy(t, "layer ACL; block in 1 port 1; block out 1 port 2"))

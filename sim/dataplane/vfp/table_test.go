@@ -63,7 +63,8 @@ func TestTableIsAMap(t *testing.T) {
 				got := map[uint64]*value{}
 				tab.all(func(v *value) { got[v.key] = v })
 				if key := rng.Uint64N(keys); tab.n != len(want) || get(key) != want[key] || n%20 == 0 && !maps.Equal(got, want) {
-					t.Fatalf("%d keys, %d hashes, change %d: %d values, want %d; %d is %v, want %v", keys, hashes, n, tab.n, len(want), key, get(key), want[key])
+					t.Fatalf("%d keys, %d hashes, change %d: %d values, want %d; %d is %v, want %v", keys, hashes, n, tab.n, len(want), key, get(key),
+						want[key])
 				}
 			}
 		}

@@ -21,7 +21,8 @@ const (
 // its unified flow at 8, of which it has not been told, and where the time is 12.
 func untold(t *testing.T) (pt *Port, u *unified) {
 	t.Helper()
-	pt = port(policy(t, "layer FW; allow out 1 id long ttl 1000 udp; layer A; allow out 1 id short ttl 10 tcp; allow out 2 id rest ttl 1000 udp; block in 1 any")...)
+	pt = port(policy(t,
+		"layer FW; allow out 1 id long ttl 1000 udp; layer A; allow out 1 id short ttl 10 tcp; allow out 2 id rest ttl 1000 udp; block in 1 any")...)
 	for _, p := range []struct {
 		at   time.Duration
 		what string

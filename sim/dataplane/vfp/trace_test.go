@@ -46,33 +46,42 @@ func TestStepsOfPort(t *testing.T) {
 		want   string // of the last packet
 	}{
 		{"layer A; allow out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (allow) allow: allowed [vfp.test]"},
-		{"layer A; allow out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.244.1.4:1 > 10.0.0.1:2", "A/A_OUT/r (allow) allow: flow [vfp.stateful-flow]"},
+		{"layer A; allow out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.244.1.4:1 > 10.0.0.1:2",
+			"A/A_OUT/r (allow) allow: flow [vfp.stateful-flow]"},
 		{"layer A; group g out 1; allow out 1 id r any ttl 10", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 10, "udp 10.244.1.4:1 > 10.0.0.1:2",
 			"A/g/r (allow) note: a flow was here, idle for longer than 10s: forgotten [vfp.flow-ttl-240s]\nA/g/r (allow) allow: allowed [vfp.test]"},
-		{"layer A; transposition out 1 id r udp stateful ttl 10 => dst 10.0.0.9; layer B; transposition out 1 id s to 10.0.0.9 => dst 10.0.0.8; transposition out 2 id u any => src 10.0.0.7", Out,
+		{
+			"layer A; transposition out 1 id r udp stateful ttl 10 => dst 10.0.0.9; layer B; transposition out 1 id s to 10.0.0.9 => dst 10.0.0.8; transposition out 2 id u any => src 10.0.0.7", Out,
 			"udp 10.244.1.4:1 > 10.0.0.1:2", 10, "udp 10.244.1.4:1 > 10.0.0.1:2",
 			"A/A_OUT/r (transposition) note: a flow was here, idle for longer than 10s: forgotten [vfp.flow-ttl-240s]\n" +
 				"A/A_OUT/r (transposition) rewrite: headers set [vfp.test]\nB/B_OUT/s (transposition) rewrite: headers set [vfp.test]"},
 		{"layer A; block out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (block) drop: blocked {acl-block} [vfp.test]"},
-		{"layer A; block out 1 id r any => unknown-vni", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (block) drop: blocked {unknown-vni} [vfp.test]"},
-		{"layer A block; allow out 1 id r tcp", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A drop: blocked: no rule allows it {acl-block} [vfp.pipeline]"},
+		{"layer A; block out 1 id r any => unknown-vni", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
+			"A/A_OUT/r (block) drop: blocked {unknown-vni} [vfp.test]"},
+		{"layer A block; allow out 1 id r tcp", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
+			"A drop: blocked: no rule allows it {acl-block} [vfp.pipeline]"},
 		{"layer A; allow out 1 id r tcp", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A no-match: no rule matches [vfp.pipeline]"},
 		{"layer A; allow out 1 id r tcp", Out, "ping 10.244.1.4 > 10.0.0.1", 0, "", "A no-match: no rule matches [vfp.icmp-flow-key]"},
 		{"layer A; allow out 1 id r tcp", In, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", ""}, // no rules in the direction
 		{"layer A; allow out 1 id r any", Out, "tcp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
 			"A/A_OUT/r (allow) drop: a TCP segment without SYN, and no flow for its connection {no-flow} [vfp.tcp-flow-from-syn]"},
-		{"layer A; nat out 1 id r any => dst 10.0.0.9", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (nat) rewrite: translated [vfp.test]"},
-		{"layer A; nat out 1 id r any => dst 10.0.0.9", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.244.1.4:1 > 10.0.0.1:2", "A/A_OUT/r (nat) rewrite: flow [vfp.stateful-flow]"},
+		{"layer A; nat out 1 id r any => dst 10.0.0.9", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
+			"A/A_OUT/r (nat) rewrite: translated [vfp.test]"},
+		{"layer A; nat out 1 id r any => dst 10.0.0.9", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.244.1.4:1 > 10.0.0.1:2",
+			"A/A_OUT/r (nat) rewrite: flow [vfp.stateful-flow]"},
 		{"layer A; allow in 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", ""},
-		{"layer A; dynnat out 1 id r any => pool 192.168.1.11 50048", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (dynnat) rewrite: source translated [vfp.test]"},
-		{"layer A; lbnat out 1 id r any => 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (lbnat) rewrite: backend 1 of 1 [vfp.test]"},
+		{"layer A; dynnat out 1 id r any => pool 192.168.1.11 50048", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
+			"A/A_OUT/r (dynnat) rewrite: source translated [vfp.test]"},
+		{"layer A; lbnat out 1 id r any => 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
+			"A/A_OUT/r (lbnat) rewrite: backend 1 of 1 [vfp.test]"},
 		{"layer A; lbnat out 1 id r any => keep hairpin 10.0.0.8:3 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
 			"A/A_OUT/r (lbnat) rewrite: backend 1 of 2 is 10.0.0.8:3, destination kept, sent back into the switch [vfp.test]"},
 		{"layer A; lbnat out 1 id r any => hairpin 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.244.1.4:1 > 10.0.0.1:2",
 			"A/A_OUT/r (lbnat) rewrite: flow, sent back into the switch [vfp.stateful-flow]"},
 		{"layer A; lbnat out 1 id r any => hairpin 10.0.0.9:3", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 1, "udp 10.0.0.9:3 > 10.244.1.4:1",
 			"A/A_OUT/r (lbnat) rewrite: flow of the other direction: translation undone, sent back into the switch [vfp.stateful-flow]"},
-		{"layer A; lbnat out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "", "A/A_OUT/r (lbnat) drop: the load balancer has no backend here {no-backend} [vfp.test]"},
+		{"layer A; lbnat out 1 id r any", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
+			"A/A_OUT/r (lbnat) drop: the load balancer has no backend here {no-backend} [vfp.test]"},
 		{"layer A stateless; routeencap out 1 id r any => 192.168.1.11 192.168.1.12 4096", Out, "udp 10.244.1.4:1 > 10.0.0.1:2", 0, "",
 			"A/A_OUT/r (routeencap) encap: VXLAN to 192.168.1.12, VNI 4096, UDP 4789 [vfp.test]"},
 		{"layer A stateless; decap in 1 id r vni 4096", In, "vxlan 192.168.1.12 > 192.168.1.11 vni 4096 [udp 10.0.0.1:2 > 10.244.1.4:1]", 0, "",
@@ -125,7 +134,8 @@ func TestStepOfExhaustedPool(t *testing.T) {
 	for n := range blockSize + 1 {
 		pt.Process(parse(t, fmt.Sprintf("udp 10.244.1.4:%d > 10.0.0.1:2", n+1)), Out, &Env{Rec: rec})
 	}
-	if got, want := stepText(lastStep(t, rec)), "A/A_OUT/r (dynnat) drop: no free port in pool 192.168.1.11 50048 {no-free-port} [vfp.port-blocks-of-64]"; got != want {
+	if got, want := stepText(lastStep(t, rec)),
+		"A/A_OUT/r (dynnat) drop: no free port in pool 192.168.1.11 50048 {no-free-port} [vfp.port-blocks-of-64]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -163,10 +173,12 @@ func TestChangesOfStep(t *testing.T) {
 func TestStepsOfSwitch(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ packet, want string }{
-		{"tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac host", "forward: to port endpoint server: its NAT pool has bound 192.168.1.11:80 [vfp.nat-range-steering]"},
+		{"tcp 10.244.1.4:1 > 192.168.1.11:80 dstmac host",
+			"forward: to port endpoint server: its NAT pool has bound 192.168.1.11:80 [vfp.nat-range-steering]"},
 		{"tcp 10.244.1.4:1 > 192.168.1.11:81 dstmac server", "forward: bridged to port endpoint server [vfp.bridging]"},
 		{"tcp 10.244.1.4:1 > 10.0.0.1:2 dstmac router", "forward: to the external port [vfp.bridging]"},
-		{"tcp 10.244.1.4:1 > 10.244.1.4:2 dstmac pod", "drop: back to port endpoint client with source and destination both 10.244.1.4: dropped {hairpin-to-self} [vfp.drop-loopback-hairpin]"},
+		{"tcp 10.244.1.4:1 > 10.244.1.4:2 dstmac pod",
+			"drop: back to port endpoint client with source and destination both 10.244.1.4: dropped {hairpin-to-self} [vfp.drop-loopback-hairpin]"},
 		{"udp 10.244.1.4:1 > 10.96.0.10:80 dstmac host", "drop: sent back into the switch again and again {ttl-exceeded} [vfp.bridging]"},
 	} {
 		l := newLab()
@@ -185,7 +197,8 @@ func TestStepsOfSwitch(t *testing.T) {
 	l := newLab()
 	rec := &trace.Recorder{}
 	l.Send(l.ext, parse(t, "udp 10.0.0.1:1 > 10.244.1.4:2 dstmac router"), &Env{Rec: rec})
-	if got, want := stepText(lastStep(t, rec)), "drop: no port has the MAC address 02-00-00-00-00-02 {no-neighbour} [vfp.bridging]"; got != want {
+	if got, want := stepText(lastStep(t, rec)),
+		"drop: no port has the MAC address 02-00-00-00-00-02 {no-neighbour} [vfp.bridging]"; got != want {
 		t.Errorf("from the wire\n got %s\nwant %s", got, want)
 	}
 	l.AddPort(&Port{ID: "unlabelled", MAC: macs["router"]})
@@ -210,13 +223,15 @@ func TestNearestOrder(t *testing.T) {
 		}
 		return ids
 	}
-	if got := near("allow in 1 id a tcp port 1; block in 2 id b tcp port 2; allow in 3 id c tcp port 3; nat in 4 id d udp port 80 => dst 10.9.9.9"); !slices.Equal(got, []string{"b", "d", "a"}) {
+	if got := near(
+		"allow in 1 id a tcp port 1; block in 2 id b tcp port 2; allow in 3 id c tcp port 3; nat in 4 id d udp port 80 => dst 10.9.9.9"); !slices.Equal(got, []string{"b", "d", "a"}) {
 		t.Errorf("%v", got)
 	}
 	if got := near("unknown allow in 1 id a tcp port 1; unknown block in 2 id b tcp port 2"); !slices.Equal(got, []string{"b", "a"}) {
 		t.Errorf("of rules that are not modelled: %v", got)
 	}
-	if got := near("group other in 1 v6; allow in 1 id a tcp port 1; group four in 1 v4; allow in 1 id b tcp port 1"); !slices.Equal(got, []string{"b"}) {
+	if got := near("group other in 1 v6; allow in 1 id a tcp port 1; group four in 1 v4; allow in 1 id b tcp port 1"); !slices.Equal(got,
+		[]string{"b"}) {
 		t.Errorf("of two families: %v", got)
 	}
 }

@@ -41,12 +41,14 @@ func TestEncapThenPARoute(t *testing.T) {
 		}
 		p := parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80 syn")
 		inner := parse(t, "tcp 10.244.1.4:1000 > 10.244.2.4:80 syn")
-		inner.Apply(&packet.Rewrite{Set: packet.RwEthDst | packet.RwEthSrc, EthDst: packet.MAC{2, 0, 0, 0, 0, 2}, EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}})
+		inner.Apply(&packet.Rewrite{Set: packet.RwEthDst | packet.RwEthSrc, EthDst: packet.MAC{2, 0, 0, 0, 0, 2},
+			EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}})
 		if res := pt.Process(p, Out, env); !res.Pass {
 			t.Fatalf("%+v", res)
 		}
 		h := p.Headers()
-		if h.Src != addr("192.168.1.11") || h.Dst != addr("192.168.1.12") || h.DstPort != 4789 || h.TTL != 128 || h.EthSrc != hostMAC || h.EthDst != gwMAC {
+		if h.Src != addr("192.168.1.11") || h.Dst != addr("192.168.1.12") || h.DstPort != 4789 || h.TTL != 128 || h.EthSrc != hostMAC ||
+			h.EthDst != gwMAC {
 			t.Errorf("outer: %v", p)
 		}
 		if h.SrcPort != packet.VXLANSrcPort(inner.Tuple()) {
@@ -80,7 +82,8 @@ func TestPARouteUnknown(t *testing.T) {
 func TestPARouteAfterChange(t *testing.T) {
 	next := &hop{gwMAC}
 	pt := overlay(next)
-	const request, tunnel = "udp 10.244.1.4:1000 > 10.244.2.4:80", "vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [udp 10.244.1.4:1000 > 10.244.2.4:80] srcmac host"
+	const request, tunnel = "udp 10.244.1.4:1000 > 10.244.2.4:80",
+		"vxlan 192.168.1.11 > 192.168.1.12 vni 4096 [udp 10.244.1.4:1000 > 10.244.2.4:80] srcmac host"
 	check := func(when, want string) {
 		t.Helper()
 		if got := send(t, pt, Out, request, &Env{}); got != want {
@@ -139,7 +142,8 @@ func decap() *Port {
 
 func vxlan(t *testing.T, inner string, vni uint32) *packet.Packet {
 	p := parse(t, inner)
-	if err := p.Encap(packet.Outer{EthSrc: gwMAC, EthDst: hostMAC, Src: addr("192.168.1.12"), Dst: addr("192.168.1.11"), VNI: vni, SrcPort: 50000}); err != nil {
+	if err := p.Encap(packet.Outer{EthSrc: gwMAC, EthDst: hostMAC, Src: addr("192.168.1.12"), Dst: addr("192.168.1.11"), VNI: vni,
+		SrcPort: 50000}); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -195,7 +199,8 @@ func TestEncapTooLong(t *testing.T) {
 		at, bytes int
 		srcPort   uint16 // of the outer header, 0 when the frame is dropped
 	}{{0, 100, 50048}, {100, 65490, 0}, {200, 100, 50048}, {300, 65490, 0}, {440, 100, 50049}} {
-		p := packet.Build(packet.Spec{Src: addr("10.244.1.4"), Dst: addr("10.244.2.4"), Proto: packet.UDP, SrcPort: 1, DstPort: 2, Payload: make([]byte, s.bytes)})
+		p := packet.Build(packet.Spec{Src: addr("10.244.1.4"), Dst: addr("10.244.2.4"), Proto: packet.UDP, SrcPort: 1, DstPort: 2,
+			Payload: make([]byte, s.bytes)})
 		res := pt.Process(p, Out, &Env{Now: time.Duration(s.at) * time.Second})
 		if dropped := res.Reason == trace.BadPacket; dropped != (s.srcPort == 0) || !dropped && p.Headers().SrcPort != s.srcPort {
 			t.Errorf("%d bytes after %d s: %+v, outer source port %d", s.bytes, s.at, res, p.Headers().SrcPort)
@@ -205,7 +210,8 @@ func TestEncapTooLong(t *testing.T) {
 
 // Rules that look at the MAC address see that of every packet of a flow.
 func TestDestinationMAC(t *testing.T) {
-	pt := port(layer("PA_ROUTE", 600, []*Rule{{ID: "own", Action: PARoute{&hop{packet.MAC{2, 2, 2, 2, 2, 2}}}, Cond: Cond{DstMAC: hostMAC}}}, nil))
+	pt := port(layer("PA_ROUTE", 600, []*Rule{{ID: "own", Action: PARoute{&hop{packet.MAC{2, 2, 2, 2, 2, 2}}}, Cond: Cond{DstMAC: hostMAC}}},
+		nil))
 	for range 2 {
 		for _, m := range []packet.MAC{gwMAC, hostMAC} {
 			p := parse(t, "udp 10.244.1.4:1 > 10.244.2.4:2")

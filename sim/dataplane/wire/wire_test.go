@@ -38,7 +38,8 @@ func segment() (*Segment, []*NIC, []*box) {
 }
 
 func frame(from, to packet.MAC) *packet.Packet {
-	return packet.Build(packet.Spec{EthSrc: from, EthDst: to, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.UDP, DstPort: 53})
+	return packet.Build(packet.Spec{EthSrc: from, EthDst: to, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"),
+		Proto: packet.UDP, DstPort: 53})
 }
 
 func TestAFrameReachesItsOwner(t *testing.T) {
@@ -85,7 +86,8 @@ func TestHowTracesNameASegment(t *testing.T) {
 		sim := &Simulation{Rec: &trace.Recorder{}}
 		s.Send(sim, nics[0], frame(nics[0].MAC, packet.MAC{2, 9, 9, 9, 9, 9}))
 		steps := sim.Rec.Steps()
-		if len(steps) != 2 || steps[0].Text() != "on the wire" || steps[1].Text() != "no machine on the segment has the MAC address 02-09-09-09-09-09" {
+		if len(steps) != 2 || steps[0].Text() != "on the wire" ||
+			steps[1].Text() != "no machine on the segment has the MAC address 02-09-09-09-09-09" {
 			t.Fatalf("%s: steps %+v", c.name, steps)
 		}
 		for _, st := range steps {

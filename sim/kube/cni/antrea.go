@@ -95,7 +95,8 @@ func (a *antrea) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 		return Result{}, err
 	}
 	sum := sha1.Sum([]byte(owner(p))) // cni.antrea-endpoint-name
-	r, err := a.add(c, n, a.o.Conf, p, s, newEndpoint{network: nw, suffix: "-" + hex.EncodeToString(sum[:3]), mac: hostMAC(l.Prefix.Addr()), lease: l})
+	r, err := a.add(c, n, a.o.Conf, p, s, newEndpoint{network: nw, suffix: "-" + hex.EncodeToString(sum[:3]), mac: hostMAC(l.Prefix.Addr()),
+		lease: l})
 	if err != nil {
 		a.release4and6(n, p)
 	}
@@ -119,7 +120,8 @@ var factAntreaIPv4 = evidence.New("cni.antrea-ipv4", evidence.Code,
 var (
 	_ = evidence.New("cni.antrea-network", evidence.Code,
 		"antrea-agent creates the HNS network antrea-hnsnetwork of type Transparent with the node's podCIDR and its first address as gateway, enables the Open vSwitch extension on its switch, and recreates the network after a restart of the node.",
-		"antrea-io/antrea pkg/agent/util/net_windows.go CreateHNSNetwork", "antrea-io/antrea pkg/agent/agent_windows.go", "antrea-io/antrea docs/windows.md")
+		"antrea-io/antrea pkg/agent/util/net_windows.go CreateHNSNetwork", "antrea-io/antrea pkg/agent/agent_windows.go",
+		"antrea-io/antrea docs/windows.md")
 	_ = evidence.New("cni.antrea-endpoint", evidence.Code,
 		"antrea creates an endpoint with the address from host-local and with the gateway and DNS of its result, without a policy, and attaches it to the sandbox's namespace.",
 		"antrea-io/antrea pkg/agent/cniserver/interface_configuration_windows.go createContainerLink")

@@ -53,17 +53,21 @@ type agentFile struct {
 
 // notOnWindows are the features with which antrea-agent does not start on a Windows node
 // (cni.antrea-windows-features).
-var notOnWindows = []string{"Egress", "AntreaIPAM", "Multicast", "SecondaryNetwork", "ServiceExternalIP", "IPsecCertAuth", "Multicluster", "L7NetworkPolicy", "LoadBalancerModeDSR",
+var notOnWindows = []string{"Egress", "AntreaIPAM", "Multicast", "SecondaryNetwork", "ServiceExternalIP", "IPsecCertAuth", "Multicluster",
+	"L7NetworkPolicy", "LoadBalancerModeDSR",
 	"CleanupStaleUDPSvcConntrack", "EgressTrafficShaping", "EgressSeparateSubnet", "NodeNetworkPolicy", "L7FlowExporter"}
 
 // silentGates are features that say nothing about packets of a lab.
-var silentGates = []string{"AntreaProxy", "AntreaPolicy", "Traceflow", "FlowExporter", "NetworkPolicyStats", "SupportBundleCollection", "EndpointSlice", "NodeIPAM", "ExternalNode", "AdminNetworkPolicy", "BGPPolicy", "PacketCapture"}
+var silentGates = []string{"AntreaProxy", "AntreaPolicy", "Traceflow", "FlowExporter", "NetworkPolicyStats", "SupportBundleCollection",
+	"EndpointSlice", "NodeIPAM", "ExternalNode", "AdminNetworkPolicy", "BGPPolicy", "PacketCapture"}
 
 // agentSilent are fields that say nothing about packets of a lab.
-var agentSilent = []string{"serviceCIDR", "apiPort", "enablePrometheusMetrics", "kubeAPIServerOverride", "clientConnection", "antreaClientConnection", "tlsCipherSuites", "tlsMinVersion", "logVerbosity"}
+var agentSilent = []string{"serviceCIDR", "apiPort", "enablePrometheusMetrics", "kubeAPIServerOverride", "clientConnection",
+	"antreaClientConnection", "tlsCipherSuites", "tlsMinVersion", "logVerbosity"}
 
 // agentRead are those of agentFile.
-var agentRead = []string{"ovsBridge", "hostGateway", "tunnelType", "tunnelPort", "defaultMTU", "trafficEncapMode", "noSNAT", "antreaProxy", "nodePortLocal", "featureGates", "ovsDatapathType", "enableIPSecTunnel"}
+var agentRead = []string{"ovsBridge", "hostGateway", "tunnelType", "tunnelPort", "defaultMTU", "trafficEncapMode", "noSNAT", "antreaProxy",
+	"nodePortLocal", "featureGates", "ovsDatapathType", "enableIPSecTunnel"}
 
 // ParseAntreaAgent reads antrea-agent.conf. It refuses what antrea-agent refuses on
 // Windows and what has no model, with all mistakes at once; fields that nothing follows
@@ -82,7 +86,8 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 	}
 	a := &AntreaAgent{Encap: or(f.TrafficEncapMode, "encap"), Tunnel: or(f.TunnelType, "geneve"), TunnelPort: f.TunnelPort, MTU: f.DefaultMTU,
 		Bridge: or(f.OVSBridge, "br-int"), Gateway: or(f.HostGateway, "antrea-gw0"), NoSNAT: f.NoSNAT,
-		ProxyAll: f.AntreaProxy.ProxyAll, ServiceProxy: f.AntreaProxy.ServiceProxyName, Origin: &trace.Origin{File: file, What: "antrea-agent.conf"}}
+		ProxyAll: f.AntreaProxy.ProxyAll, ServiceProxy: f.AntreaProxy.ServiceProxyName,
+		Origin: &trace.Origin{File: file, What: "antrea-agent.conf"}}
 	var errs []error
 	bad := func(field, format string, args ...any) {
 		at := file
@@ -96,7 +101,8 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 	if i := slices.IndexFunc(modes, func(m string) bool { return strings.EqualFold(m, a.Encap) }); i >= 0 {
 		a.Encap = modes[i]
 	} else if strings.EqualFold(a.Encap, "networkPolicyOnly") {
-		bad("trafficEncapMode", "trafficEncapMode is %s, with which antrea-agent does not start on Windows; write encap, noEncap or hybrid", a.Encap)
+		bad("trafficEncapMode", "trafficEncapMode is %s, with which antrea-agent does not start on Windows; write encap, noEncap or hybrid",
+			a.Encap)
 	} else {
 		bad("trafficEncapMode", "trafficEncapMode is %q; winlab models encap, noEncap and hybrid", a.Encap)
 	}
@@ -106,7 +112,8 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 		bad("tunnelType", "tunnelType is %q; winlab models geneve and vxlan", a.Tunnel)
 	}
 	if f.AntreaProxy.Enable != nil && !*f.AntreaProxy.Enable {
-		bad("antreaProxy", "antreaProxy.enable is false; AntreaProxy must be on for Windows nodes (docs/feature-gates.md of antrea-io/antrea), and winlab has no model without it")
+		bad("antreaProxy",
+			"antreaProxy.enable is false; AntreaProxy must be on for Windows nodes (docs/feature-gates.md of antrea-io/antrea), and winlab has no model without it")
 	}
 	if t := f.OVSDatapathType; t != "" && t != "system" {
 		bad("ovsDatapathType", "ovsDatapathType is %s, with which antrea-agent does not start on Windows; leave it out", t)
@@ -127,7 +134,8 @@ func (a *AntreaAgent) gates(file string, gates map[string]bool, bad func(field, 
 	for _, gate := range slices.Sorted(maps.Keys(gates)) {
 		switch on := gates[gate]; {
 		case gate == "AntreaProxy" && !on:
-			bad("featureGates", "the feature AntreaProxy is off; it must be on for Windows nodes (docs/feature-gates.md of antrea-io/antrea), and winlab has no model without it")
+			bad("featureGates",
+				"the feature AntreaProxy is off; it must be on for Windows nodes (docs/feature-gates.md of antrea-io/antrea), and winlab has no model without it")
 		case on && slices.Contains(notOnWindows, gate):
 			bad("featureGates", "the feature %s is on, with which antrea-agent does not start on Windows; leave it out", gate)
 		case on && gate != "NodePortLocal" && !slices.Contains(silentGates, gate):
@@ -165,7 +173,8 @@ func yamlKey(root *yaml.Node, field string) *yaml.Node {
 
 var _ = evidence.New("cni.antrea-windows-features", evidence.Code,
 	"On a Windows node antrea-agent does not start with a feature that is not for Windows (Egress, AntreaIPAM, Multicast and others), with trafficEncapMode networkPolicyOnly, tunnelType gre, IPsec or another datapath than system.",
-	"antrea-io/antrea cmd/antrea-agent/options_windows.go checkUnsupportedFeatures", "antrea-io/antrea pkg/features/antrea_features.go unsupportedFeaturesOnWindows")
+	"antrea-io/antrea cmd/antrea-agent/options_windows.go checkUnsupportedFeatures",
+	"antrea-io/antrea pkg/features/antrea_features.go unsupportedFeaturesOnWindows")
 
 var _ = evidence.New("cni.antrea-linux-conf", evidence.Stated,
 	"Linux nodes have a configuration of their own with the same mode and tunnel; its proxyAll is false by default, so kube-proxy runs there.",

@@ -93,7 +93,8 @@ func (c *Conf) azureOverlay() bool {
 func (a *azure) overlayRange(n *kube.Node) (netip.Prefix, netip.Addr, error) {
 	p := podPrefix4(n)
 	if !p.IsValid() {
-		return p, netip.Addr{}, fmt.Errorf("node %s has no podCIDR; with ipam mode %s azure-vnet gives pods addresses of it", n.Name, a.o.Conf.ipam.mode)
+		return p, netip.Addr{}, fmt.Errorf("node %s has no podCIDR; with ipam mode %s azure-vnet gives pods addresses of it", n.Name,
+			a.o.Conf.ipam.mode)
 	}
 	return p, nth(p, 1), nil
 }
@@ -107,7 +108,9 @@ func (a *azure) subnetOfPods(c *kube.Cluster, n *kube.Node) (subnet netip.Prefix
 			return p.Masked(), nth(p, 1), block, nil
 		}
 	}
-	return subnet, gateway, block, fmt.Errorf("node %s has no podCIDR inside clusterCIDR, which is the subnet of pods; with executionMode v4swift azure-cns gives pods addresses of that subnet", n.Name)
+	return subnet, gateway, block,
+		fmt.Errorf(
+			"node %s has no podCIDR inside clusterCIDR, which is the subnet of pods; with executionMode v4swift azure-cns gives pods addresses of that subnet", n.Name)
 }
 
 // podSubnetLease gives a pod an address of its node's block, whose first two are not for
@@ -277,13 +280,16 @@ func (a *azure) Linux(c *kube.Cluster, n *kube.Node) LinuxSetup {
 
 var factAzureOverlay = evidence.New("cni.azure-overlay", evidence.Code,
 	"With ipam mode overlay (v4overlay, dualStackOverlay) azure-vnet takes a pod's address from azure-cns, out of the node's own range, and makes its l2bridge network with that range; without a gateway from azure-cns it takes the range's first address.",
-	"Azure/azure-container-networking cni/network/invoker_cns.go configureDefaultAddResult", "Azure/azure-container-networking cni/network/network.go addSubnetToEndpointInfo",
+	"Azure/azure-container-networking cni/network/invoker_cns.go configureDefaultAddResult",
+	"Azure/azure-container-networking cni/network/network.go addSubnetToEndpointInfo",
 	"Azure/azure-container-networking cni/network/network_windows.go getOverlayGateway")
 
 var (
 	_ = evidence.New("cni.azure-pod-subnet", evidence.Code,
 		"With ipam type azure-cns, executionMode v4swift and no overlay mode azure-vnet takes a pod's address, its prefix length and its gateway from azure-cns, which has them of a subnet for pods, makes its l2bridge network with that subnet, and from Windows version 1903 on adds two OutBoundNAT policies: to the platform's DNS with the primary address of the node's addresses, and to the metadata service.",
-		"Azure/azure-container-networking cni/network/invoker_cns.go configureDefaultAddResult", "Azure/azure-container-networking cni/network/network_windows.go getNATInfo", "Azure/azure-container-networking network/policy/policy_windows.go GetHcnEndpointPolicies")
+		"Azure/azure-container-networking cni/network/invoker_cns.go configureDefaultAddResult",
+		"Azure/azure-container-networking cni/network/network_windows.go getNATInfo",
+		"Azure/azure-container-networking network/policy/policy_windows.go GetHcnEndpointPolicies")
 	_ = evidence.New("cni.azure-pod-subnet-block", evidence.Inferred,
 		"The subnet for pods is the cluster's range, and azure-cns has the node's podCIDR of it, with the second address as the primary one. The platform delivers such addresses to the node's adapter, which winlab's lab writes as user-defined routes with IP forwarding.")
 )

@@ -212,7 +212,8 @@ func (b *base) dns(c *kube.Cluster, conf *Conf, p *kube.Pod) hns.DNS {
 	if conf.Type == PluginVPCBridge {
 		return conf.vpcDNS(p)
 	}
-	d := hns.DNS{Domain: conf.dns.Domain, Search: slices.Clone(conf.dns.Search), ServerList: slices.Clone(conf.dns.Nameservers), Options: slices.Clone(conf.dns.Options)}
+	d := hns.DNS{Domain: conf.dns.Domain, Search: slices.Clone(conf.dns.Search), ServerList: slices.Clone(conf.dns.Nameservers),
+		Options: slices.Clone(conf.dns.Options)}
 	if conf.Type.hasProgram() || conf.Type == PluginCalico || conf.Type == PluginAntrea {
 		if k := KubeletDNS(c, p); conf.Capabilities["dns"] && len(k.Nameservers) > 0 {
 			d.Search, d.ServerList = k.Search, k.Nameservers
@@ -245,7 +246,8 @@ func KubeletDNS(c *kube.Cluster, p *kube.Pod) DNSConf {
 	var d DNSConf
 	if c.DNSIP.IsValid() && !p.Resolver.None {
 		svc := "svc." + domain(c)
-		d = DNSConf{Nameservers: []string{c.DNSIP.String()}, Search: []string{namespace(p) + "." + svc, svc, domain(c)}, Options: []string{"ndots:5"}}
+		d = DNSConf{Nameservers: []string{c.DNSIP.String()}, Search: []string{namespace(p) + "." + svc, svc, domain(c)},
+			Options: []string{"ndots:5"}}
 	}
 	return withResolver(d, p.Resolver)
 }

@@ -73,7 +73,9 @@ func newCalico(o Options, b *base) (Plugin, error) {
 	case calicoBGP:
 		return &calicoBridge{&bridge{base: b, network: c.name, hostEndpoint: c.name + "_ep", origin: c.origin, peerRoutes: true}}, nil
 	default:
-		return nil, fmt.Errorf("%s: mode is %q; winlab models vxlan and windows-bgp, the networks that Calico makes on Windows. Beside another plugin Calico has no configuration file: name that plugin, and write policyAgent: calico", c.file, c.mode)
+		return nil,
+			fmt.Errorf(
+				"%s: mode is %q; winlab models vxlan and windows-bgp, the networks that Calico makes on Windows. Beside another plugin Calico has no configuration file: name that plugin, and write policyAgent: calico", c.file, c.mode)
 	}
 }
 
@@ -139,7 +141,8 @@ func (b *base) calicoAdd(c *kube.Cluster, n *kube.Node, conf *Conf, p *kube.Pod,
 	if conf.calico.noDefaultDeny {
 		return r, nil
 	}
-	deny := hns.NewPolicy(hns.ACLSettings{RuleType: hns.ACLRuleSwitch, Action: hns.ACLBlock, Direction: hns.ACLIn, Protocols: anyProtocol, Priority: 65500}).From(conf.origin)
+	deny := hns.NewPolicy(hns.ACLSettings{RuleType: hns.ACLRuleSwitch, Action: hns.ACLBlock, Direction: hns.ACLIn, Protocols: anyProtocol,
+		Priority: 65500}).From(conf.origin)
 	return r, wrap(p, s.UpdateEndpointPolicies(r.EndpointID, deny))
 }
 
@@ -239,7 +242,8 @@ func (b *calicoBridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Se
 	ps := calicoPolicies(conf, c)
 	ps.add(hns.SDNRouteSettings{DestinationPrefix: nw.ManagementIP.String() + "/32", NeedEncap: true}, "the node's address")
 	ps.calicoLoopback(l.Prefix.Addr())
-	return b.calicoAdd(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	return b.calicoAdd(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all,
+		lease: l})
 }
 
 // WhyNoIPv6 follows cni.calico-ipv4.
@@ -247,14 +251,16 @@ func (b *calicoBridge) WhyNoIPv6() (string, *evidence.Fact) { return calicoIPv4,
 
 var factCalicoIPv4 = evidence.New("cni.calico-ipv4", evidence.Code,
 	"On Windows Calico's plugin uses the first address that the IPAM returns, and Felix makes rules only for IPv4.",
-	"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go DoNetworking", "projectcalico/calico felix/dataplane/windows/policysets/policyset_defs.go")
+	"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go DoNetworking",
+	"projectcalico/calico felix/dataplane/windows/policysets/policyset_defs.go")
 
 // What this package holds true about Calico's plugin, by the commit 87c1590 of
 // projectcalico/calico (3.34 in the making).
 var (
 	_ = evidence.New("cni.calico-network", evidence.Code,
 		"Calico's plugin creates the HNS network at its first ADD. It is named like the configuration with windows_use_single_network, else with the first address of the node's block (Calico-10-244-1-0).",
-		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go DoNetworking", "projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go CreateNetworkName")
+		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go DoNetworking",
+		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go CreateNetworkName")
 	_ = evidence.New("cni.calico-external", evidence.Inferred,
 		"The network External, which Calico's start script creates so that a switch exists before the first pod, has no pods and is left out.",
 		"projectcalico/calico node/windows-packaging/CalicoWindows/node/node-service.ps1")
@@ -263,13 +269,16 @@ var (
 		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go lookupIPAMPools")
 	_ = evidence.New("cni.calico-vxlan", evidence.Code,
 		"With mode vxlan the network is an overlay with the policy HostRoute and a remote endpoint for the third address of the block at the node itself; Felix adds a RemoteSubnetRoute for each block of another node, all with one VNI.",
-		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go SetupVxlanNetwork", "projectcalico/calico felix/dataplane/windows/vxlan_mgr.go CompleteDeferredWork")
+		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go SetupVxlanNetwork",
+		"projectcalico/calico felix/dataplane/windows/vxlan_mgr.go CompleteDeferredWork")
 	_ = evidence.New("cni.calico-bgp", evidence.Code,
 		"With mode windows-bgp the network is l2bridge; an endpoint with the third address of the block is attached to the node, which forwards. The node's BGP service has a route to each other node's block.",
-		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go SetupL2bridgeNetwork", "projectcalico/calico confd/windows-packaging/templates/peerings.ps1.template")
+		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go SetupL2bridgeNetwork",
+		"projectcalico/calico confd/windows-packaging/templates/peerings.ps1.template")
 	_ = evidence.New("cni.calico-nat", evidence.Code,
 		"An endpoint has the configured policies, with the CIDRs of all IP pools added to the ExceptionList of each OutBoundNAT policy, then ProviderAddress (vxlan) or an SDNRoute with NeedEncap to the node's address (windows-bgp).",
-		"projectcalico/calico cni-plugin/internal/pkg/utils/winpol/windows_policy.go CalculateEndpointPolicies", "projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go createAndAttachContainerEP")
+		"projectcalico/calico cni-plugin/internal/pkg/utils/winpol/windows_policy.go CalculateEndpointPolicies",
+		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go createAndAttachContainerEP")
 	_ = evidence.New("cni.calico-loopback-dsr", evidence.Code,
 		"windows_loopback_DSR adds an OutBoundNAT policy whose only destination is the pod itself, whatever the build.",
 		"projectcalico/calico cni-plugin/pkg/dataplane/windows/dataplane_windows.go createAndAttachContainerEP")

@@ -44,8 +44,9 @@ func (f *felix) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolici
 	in, skippedIn := f.direction(true, p.RestrictedIn, p.In, p)
 	out, skippedOut := f.direction(false, p.RestrictedOut, p.Out, p)
 	list := []felixRule{{acl: hns.ACLSettings{
-		Id: "allow-host-to-endpoint", Protocols: anyProtocol, Action: hns.ACLAllow, Direction: hns.ACLIn, RemoteAddresses: strings.Join(nodeAddresses(s, n), ","),
-		RuleType: hns.ACLRuleSwitch, Priority: felixNodePriority,
+		Id: "allow-host-to-endpoint", Protocols: anyProtocol, Action: hns.ACLAllow, Direction: hns.ACLIn,
+		RemoteAddresses: strings.Join(nodeAddresses(s, n), ","),
+		RuleType:        hns.ACLRuleSwitch, Priority: felixNodePriority,
 	}}}
 	list = append(append(list, in...), out...)
 	var ps []hns.Policy
@@ -159,7 +160,8 @@ func felixRules(rule hns.ACLSettings, np PodPolicy, number int, nr PolicyRule, i
 				continue
 			}
 			if len(peer.Except) > 0 {
-				why = append(why, fmt.Sprintf("Felix on Windows ignores a peer with except (%s in rule %d), so the peer allows nothing", peer.Block, number+1))
+				why = append(why, fmt.Sprintf("Felix on Windows ignores a peer with except (%s in rule %d), so the peer allows nothing", peer.Block,
+					number+1))
 				continue
 			}
 			addresses, some := felixAddresses(peer, len(nr.Peers) == 0)
@@ -267,14 +269,16 @@ var factFelixLinux = evidence.New("cni.felix-linux", evidence.Stated,
 var (
 	_ = evidence.New("cni.felix-rules", evidence.Code,
 		"Felix replaces the ACLs of an endpoint by: one of priority 900 that allows what the node's own addresses send; for each direction, from priority 1000 on and each one higher, what the policies of the pod allow, or without policies all, and a last one that blocks; and for each direction one of type Host that allows all.",
-		"projectcalico/calico felix/dataplane/windows/endpoint_mgr.go CompleteDeferredWork", "projectcalico/calico felix/dataplane/windows/policysets/policysets.go GetPolicySetRules",
+		"projectcalico/calico felix/dataplane/windows/endpoint_mgr.go CompleteDeferredWork",
+		"projectcalico/calico felix/dataplane/windows/policysets/policysets.go GetPolicySetRules",
 		"projectcalico/calico felix/dataplane/windows/flattener.go rewritePriorities")
 	_ = evidence.New("cni.felix-acls-replaced", evidence.Inferred,
 		"HNS replaces the ACLs of the endpoint and leaves its other policies alone, because Felix's request contains only ACLs.",
 		"projectcalico/calico felix/dataplane/windows/endpoint_mgr.go applyRules")
 	_ = evidence.New("cni.felix-conversion", evidence.Code,
 		"A rule of a NetworkPolicy becomes one ACL for each protocol, sorted by name, and peer, with all ports of that protocol; a selector becomes the addresses of its pods, and one that picks none allows nothing.",
-		"projectcalico/calico libcalico-go/lib/backend/k8s/conversion/conversion.go k8sRuleToCalico", "projectcalico/calico felix/dataplane/windows/policysets/policysets.go protoRuleToHnsRules",
+		"projectcalico/calico libcalico-go/lib/backend/k8s/conversion/conversion.go k8sRuleToCalico",
+		"projectcalico/calico felix/dataplane/windows/policysets/policysets.go protoRuleToHnsRules",
 		"projectcalico/calico felix/dataplane/windows/ipsets/ipsets.go GetIPSetMembers")
 	_ = evidence.New("cni.felix-skips", evidence.Code,
 		"Felix on Windows logs and leaves out rules with negative matches (except of an ipBlock), with named ports, with types of ICMP, and for IPv6.",

@@ -36,7 +36,8 @@ func TestFelixRules(t *testing.T) {
 	udp := PolicyPort{Proto: packet.UDP, Lo: 53, Hi: 53}
 	pods := PolicyPeer{Pods: []netip.Addr{addr("10.244.1.9"), addr("10.244.2.9"), addr("fd00::9")}}
 	in := func(rules ...PolicyRule) PodPolicies {
-		return PodPolicies{Namespace: "default", Name: "web", RestrictedIn: true, In: []PodPolicy{{Namespace: "default", Name: "p", Rules: rules}}}
+		return PodPolicies{Namespace: "default", Name: "web", RestrictedIn: true,
+			In: []PodPolicy{{Namespace: "default", Name: "p", Rules: rules}}}
 	}
 	out := func(rules ...PolicyRule) PodPolicies {
 		p := in(rules...)
@@ -61,7 +62,9 @@ func TestFelixRules(t *testing.T) {
 		{"a rule for everything", in(PolicyRule{}), node + ";1000 In Allow 256;1001 In Block 256;0 In Allow 256 host;" + freeOut, ""},
 		{"pods, without their IPv6 addresses, and a port", in(PolicyRule{Peers: []PolicyPeer{pods}, Ports: []PolicyPort{tcp(80, 80)}}),
 			node + ";1000 In Allow 6 remote 10.244.1.9/32,10.244.2.9/32 lports 80;1001 In Block 256;0 In Allow 256 host;" + freeOut, ""},
-		{"one rule for each protocol by name and peer, ports that touch as one", in(PolicyRule{Peers: []PolicyPeer{pods, {Block: prefix("10.0.0.0/8")}}, Ports: []PolicyPort{udp, tcp(81, 90), tcp(79, 80), tcp(443, 443)}}),
+		{"one rule for each protocol by name and peer, ports that touch as one",
+			in(PolicyRule{Peers: []PolicyPeer{pods, {Block: prefix("10.0.0.0/8")}},
+				Ports: []PolicyPort{udp, tcp(81, 90), tcp(79, 80), tcp(443, 443)}}),
 			node + ";1000 In Allow 6 remote 10.244.1.9/32,10.244.2.9/32 lports 79-90,443;1001 In Allow 6 remote 10.0.0.0/8 lports 79-90,443" +
 				";1002 In Allow 17 remote 10.244.1.9/32,10.244.2.9/32 lports 53;1003 In Allow 17 remote 10.0.0.0/8 lports 53;1004 In Block 256;0 In Allow 256 host;" + freeOut, ""},
 		{"all ports of a protocol count more than one of them", in(PolicyRule{Ports: []PolicyPort{{Proto: packet.UDP}, udp}}),
@@ -70,9 +73,12 @@ func TestFelixRules(t *testing.T) {
 			node + ";" + freeIn + ";1000 Out Allow 6 remote 10.244.1.9/32,10.244.2.9/32 rports 80;1001 Out Block 256;0 Out Allow 256 host", ""},
 		{"a selector that picks nobody allows nothing", in(PolicyRule{Peers: []PolicyPeer{{}}}), noneIsIn, ""},
 		{"an IPv6 block", in(PolicyRule{Peers: []PolicyPeer{{Block: prefix("fd00::/8")}}}), noneIsIn, ""},
-		{"except is passed over with its whole peer", in(PolicyRule{Peers: []PolicyPeer{{Block: prefix("10.0.0.0/8"), Except: []netip.Prefix{prefix("10.1.0.0/16")}}, pods}}),
-			node + ";1000 In Allow 256 remote 10.244.1.9/32,10.244.2.9/32;1001 In Block 256;0 In Allow 256 host;" + freeOut, "except (10.0.0.0/8 in rule 1)"},
-		{"a named port takes the others of its protocol with it", in(PolicyRule{Ports: []PolicyPort{{Proto: packet.TCP, Name: "http"}, tcp(443, 443), udp}}),
+		{"except is passed over with its whole peer",
+			in(PolicyRule{Peers: []PolicyPeer{{Block: prefix("10.0.0.0/8"), Except: []netip.Prefix{prefix("10.1.0.0/16")}}, pods}}),
+			node + ";1000 In Allow 256 remote 10.244.1.9/32,10.244.2.9/32;1001 In Block 256;0 In Allow 256 host;" + freeOut,
+			"except (10.0.0.0/8 in rule 1)"},
+		{"a named port takes the others of its protocol with it", in(
+			PolicyRule{Ports: []PolicyPort{{Proto: packet.TCP, Name: "http"}, tcp(443, 443), udp}}),
 			node + ";1000 In Allow 17 lports 53;1001 In Block 256;0 In Allow 256 host;" + freeOut, "named port (rule 1)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -100,7 +100,8 @@ func cluster(azure bool, build string) *kube.Cluster {
 }
 
 func service(n *kube.Node) *hns.Service {
-	return hns.NewService(n.Windows, hns.Options{Node: n.Name, Seed: "test", ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: "00-15-5D-00-00-01"})
+	return hns.NewService(n.Windows, hns.Options{Node: n.Name, Seed: "test", ManagementIP: n.Address, ManagementIP6: n.Address6,
+		HostMAC: "00-15-5D-00-00-01"})
 }
 
 // plugins are all plugins with the fixtures that they read.
@@ -143,7 +144,8 @@ func setUp(t *testing.T, p Plugin, c *kube.Cluster) (*hns.Service, Host, Result)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := p.Add(c, n, &kube.Pod{Namespace: "default", Name: "web", HostPorts: []kube.HostPort{{Proto: packet.TCP, HostPort: 8080, Container: 80}}}, s)
+	r, err := p.Add(c, n, &kube.Pod{Namespace: "default", Name: "web",
+		HostPorts: []kube.HostPort{{Proto: packet.TCP, HostPort: 8080, Container: 80}}}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,16 +201,20 @@ func TestCompiledRules(t *testing.T) {
 		not    string
 	}{
 		{"flannel-host-gw", []string{
-			"SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "SLB_NAT_LAYER (exception 10.244.0.0/16)", "SLB_NAT_LAYER (exception 192.168.1.0/24)",
+			"SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "SLB_NAT_LAYER (exception 10.244.0.0/16)",
+			"SLB_NAT_LAYER (exception 192.168.1.0/24)",
 			"(SDN_ROUTE) (route 10.96.0.0/12)", "(SDN_ROUTE) (route 192.168.1.11/32)", "SLB_NAT_LAYER (port mapping 1 192.168.1.11:8080)",
 		}, "remote subnet"},
 		{"flannel-vxlan", []string{
 			"SLB_NAT_LAYER SNAT_UDP_OUTBOUNDNAT_1_192.168.1.11", "VNET_ENCAP_LAYER (remote subnet 10.244.0.0/24)",
 			"VNET_ENCAP_LAYER (remote subnet 10.244.2.0/24)", "(SDN_ROUTE) (route 10.96.0.0/12)",
 		}, "port mapping"},
-		{"win-overlay", []string{"VNET_ENCAP_LAYER (remote subnet 10.244.2.0/24)", "SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_2_192.168.1.11"}, "port mapping"},
-		{"win-bridge", []string{"SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_2_192.168.1.11"}, "remote subnet"},
-		{"azure-l2bridge", []string{"SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_1_10.240.0.10", "SLB_NAT_LAYER (port mapping 1 10.240.0.10:8080)"}, "192.168"},
+		{"win-overlay", []string{"VNET_ENCAP_LAYER (remote subnet 10.244.2.0/24)", "SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_2_192.168.1.11"},
+			"port mapping"},
+		{"win-bridge", []string{"SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_1_192.168.1.11", "SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_2_192.168.1.11"},
+			"remote subnet"},
+		{"azure-l2bridge", []string{"SLB_NAT_LAYER SNAT_TCP_OUTBOUNDNAT_1_10.240.0.10", "SLB_NAT_LAYER (port mapping 1 10.240.0.10:8080)"},
+			"192.168"},
 	} {
 		t.Run(tc.plugin, func(t *testing.T) {
 			p := mustNew(t, plugins(t)[tc.plugin])
@@ -250,8 +256,10 @@ func TestResult(t *testing.T) {
 				t.Errorf("endpoint %s %s, want %s %s", e.Name, e.MacAddress, tc.name, tc.mac)
 			}
 			v2 := plugins(t)[tc.plugin].Conf.apiVersion == 2 // cni.v1-attach
-			if e.State != hns.StateAttachedSharing || e.HostComputeNamespace != r.Namespace || v2 != (r.Namespace != "") || v2 == (len(e.SharedContainers) == 1) {
-				t.Errorf("endpoint is in state %d, namespace %q, containers %q; the pod's namespace is %q", e.State, e.HostComputeNamespace, e.SharedContainers, r.Namespace)
+			if e.State != hns.StateAttachedSharing || e.HostComputeNamespace != r.Namespace || v2 != (r.Namespace != "") ||
+				v2 == (len(e.SharedContainers) == 1) {
+				t.Errorf("endpoint is in state %d, namespace %q, containers %q; the pod's namespace is %q", e.State, e.HostComputeNamespace,
+					e.SharedContainers, r.Namespace)
 			}
 			if p.NetworkType() != tc.network || s.Network(e.HostComputeNetwork).Type != tc.network {
 				t.Errorf("network type %s, want %s", p.NetworkType(), tc.network)
@@ -348,13 +356,17 @@ func TestLinux(t *testing.T) {
 	c := cluster(false, "10.0.17763.1432")
 	n := c.Node("linux1")
 	hostgw := mustNew(t, plugins(t)["flannel-host-gw"]).Linux(c, n)
-	if hostgw.Bridge != prefix("10.244.0.1/24") || len(hostgw.Routes) != 2 || hostgw.VXLAN != nil || !slices.Contains(hostgw.MasqueradeNot, prefix("10.244.0.0/16")) {
+	if hostgw.Bridge != prefix("10.244.0.1/24") || len(hostgw.Routes) != 2 || hostgw.VXLAN != nil ||
+		!slices.Contains(hostgw.MasqueradeNot, prefix("10.244.0.0/16")) {
 		t.Errorf("host-gw: %+v", hostgw)
 	}
 	vx := mustNew(t, plugins(t)["flannel-vxlan"]).Linux(c, n)
-	want := &LinuxVXLAN{VNI: 4096, Port: 4789, Local: addr("192.168.1.10"), Address: prefix("10.244.0.0/32"), MAC: packet.MAC{2, 0, 0, 0, 0, 1}, Peers: []VXLANPeer{
-		{prefix("10.244.1.0/24"), addr("192.168.1.11"), packet.MAC{2, 0, 0, 0, 0, 2}}, {prefix("10.244.2.0/24"), addr("192.168.1.12"), packet.MAC{2, 0, 0, 0, 0, 3}}}}
-	if d := cmp.Diff(want, vx.VXLAN, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
+	want := &LinuxVXLAN{VNI: 4096, Port: 4789, Local: addr("192.168.1.10"), Address: prefix("10.244.0.0/32"),
+		MAC: packet.MAC{2, 0, 0, 0, 0, 1}, Peers: []VXLANPeer{
+			{prefix("10.244.1.0/24"), addr("192.168.1.11"), packet.MAC{2, 0, 0, 0, 0, 2}},
+			{prefix("10.244.2.0/24"), addr("192.168.1.12"), packet.MAC{2, 0, 0, 0, 0, 3}}}}
+	if d := cmp.Diff(want, vx.VXLAN, cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); d != "" {
 		t.Error(d)
 	}
 	azure := mustNew(t, plugins(t)["azure-l2bridge"]).Linux(cluster(true, "10.0.17763.1432"), cluster(true, "10.0.17763.1432").Nodes[0])

@@ -35,38 +35,53 @@ func TestConfPolicies(t *testing.T) {
 			{"name": "EndpointPolicy", "value": {"Type": "ROUTE", "DestinationPrefix": "10.96.0.0/12", "NeedEncap": true}},
 			{"name": "EndpointPolicy", "value": {"Type": "PA", "PA": "192.168.1.11"}}]`, "", "2022", []string{
 			`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`, `SDNRoute {"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`, pa}},
-		{"v2 settings pass as they are", "win-bridge", `"apiVersion": 2, ` + nat2, "", "2022", []string{`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`}},
-		{"AdditionalArgs count, too", "win-bridge", strings.Replace(nat, "policies", "AdditionalArgs", 1), "", "2022", []string{`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`}},
+		{"v2 settings pass as they are", "win-bridge", `"apiVersion": 2, ` + nat2, "", "2022",
+			[]string{`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`}},
+		{"AdditionalArgs count, too", "win-bridge", strings.Replace(nat, "policies", "AdditionalArgs", 1), "", "2022",
+			[]string{`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`}},
 		{"ipMasqNetwork adds a policy", "win-bridge", `"ipMasqNetwork": "10.244.0.0/16", ` + nat, "", "2022", []string{
 			`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`, `OutBoundNAT {"Exceptions":["10.244.0.0/16"]}`}},
-		{"unless it is listed", "win-bridge", `"ipMasqNetwork": "10.96.0.0/12", ` + nat, "", "2022", []string{`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`}},
+		{"unless it is listed", "win-bridge", `"ipMasqNetwork": "10.96.0.0/12", ` + nat, "", "2022",
+			[]string{`OutBoundNAT {"Exceptions":["10.96.0.0/12"]}`}},
 		{"0.9.1 puts it into the first policy", "win-bridge", `"ipMasqNetwork": "10.244.0.0/16", ` + nat, "0.9.1", "2022", []string{
 			`OutBoundNAT {"Exceptions":["10.96.0.0/12","10.244.0.0/16"]}`}},
-		{"0.9.1 moves it to the end", "win-bridge", `"ipMasqNetwork": "10.96.0.0/12", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": ["10.96.0.0/12", "10.0.0.0/8"]}}]`,
+		{"0.9.1 moves it to the end", "win-bridge",
+			`"ipMasqNetwork": "10.96.0.0/12", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": ["10.96.0.0/12", "10.0.0.0/8"]}}]`,
 			"0.9.1", "2022", []string{`OutBoundNAT {"Exceptions":["10.0.0.0/8","10.96.0.0/12"]}`}},
-		{"hostPort and loopbackDSR come last", "win-bridge", `"capabilities": {"portMappings": true}, "loopbackDSR": true, "ipMasqNetwork": "10.244.0.0/16"`, "", "2022", []string{
-			`OutBoundNAT {"Exceptions":["10.244.0.0/16"]}`, port, self}},
+		{"hostPort and loopbackDSR come last", "win-bridge",
+			`"capabilities": {"portMappings": true}, "loopbackDSR": true, "ipMasqNetwork": "10.244.0.0/16"`, "", "2022", []string{
+				`OutBoundNAT {"Exceptions":["10.244.0.0/16"]}`, port, self}},
 		{"loopbackDSR needs a build with DSR", "win-bridge", `"loopbackDSR": true`, "", "10.0.17763.1039", nil},
 		{"0.8.1 has no loopbackDSR", "win-bridge", `"loopbackDSR": true`, "0.8.1", "2022", nil},
-		{"loopbackDSR is not added twice", "win-bridge", `"loopbackDSR": true, "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "Destinations": ["10.244.1.3"]}}]`,
+		{"loopbackDSR is not added twice", "win-bridge",
+			`"loopbackDSR": true, "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "Destinations": ["10.244.1.3"]}}]`,
 			"", "2022", []string{self}},
-		{"0.9.1 adds it twice", "win-bridge", `"loopbackDSR": true, "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "Destinations": ["10.244.1.3"]}}]`,
+		{"0.9.1 adds it twice", "win-bridge",
+			`"loopbackDSR": true, "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "Destinations": ["10.244.1.3"]}}]`,
 			"0.9.1", "2022", []string{self, self}},
 		{"win-overlay has a provider address", "win-overlay", `"apiVersion": 1`, "", "2022", []string{pa}},
-		{"one that is configured is not replaced before 1.0.0", "win-overlay", `"policies": [{"name": "EndpointPolicy", "value": {"Type": "PA", "PA": "192.168.1.99"}}]`, "0.9.1", "2022",
+		{"one that is configured is not replaced before 1.0.0", "win-overlay",
+			`"policies": [{"name": "EndpointPolicy", "value": {"Type": "PA", "PA": "192.168.1.99"}}]`, "0.9.1", "2022",
 			[]string{`ProviderAddress {"ProviderAddress":"192.168.1.99"}`}},
-		{"and from 1.0.0 on comes beside it", "win-overlay", `"policies": [{"name": "EndpointPolicy", "value": {"Type": "PA", "PA": "192.168.1.99"}}]`, "", "2022",
+		{"and from 1.0.0 on comes beside it", "win-overlay",
+			`"policies": [{"name": "EndpointPolicy", "value": {"Type": "PA", "PA": "192.168.1.99"}}]`, "", "2022",
 			[]string{`ProviderAddress {"ProviderAddress":"192.168.1.99"}`, pa}},
 		{"ipMasq excepts the node's own prefix", "win-overlay", `"ipMasq": true`, "", "2022", []string{pa, own}},
 		{"v1: loopbackDSR at the end", "win-overlay", `"ipMasq": true, "loopbackDSR": true`, "", "2022", []string{pa, own, self}},
-		{"v2: loopbackDSR at the beginning", "win-overlay", `"apiVersion": 2, "ipMasq": true, "loopbackDSR": true`, "", "2022", []string{self, pa, own}},
-		{"vpc-bridge: the VPC and Services are exceptions, then hostPorts, then routes", "vpc-bridge", vpc + `, "vpcCIDRs": ["192.168.0.0/16", "10.7.1.1/16"], "serviceCIDR": "10.96.0.0/12", "capabilities": {"portMappings": true}`, "", "2022", []string{
-			`OutBoundNAT {"Exceptions":["192.168.0.0/16","10.7.0.0/16","10.96.0.0/12"]}`, `PortMapping {"Protocol":6,"InternalPort":80,"ExternalPort":8080,"Flags":1}`,
-			`SDNRoute {"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`, `SDNRoute {"DestinationPrefix":"192.168.1.11/32","NeedEncap":true}`}},
-		{"vpc-bridge without the VPC's ranges: the interface's subnet", "vpc-bridge", vpc + `, "serviceCIDR": "10.96.0.0/12"`, "", "2022", []string{
-			`OutBoundNAT {"Exceptions":["192.168.1.0/24","10.96.0.0/12"]}`,
-			`SDNRoute {"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`, `SDNRoute {"DestinationPrefix":"192.168.1.11/32","NeedEncap":true}`}},
-		{"vpc-bridge with no ranges at all, as an empty list says", "vpc-bridge", vpc + `, "vpcCIDRs": []`, "", "2022", []string{`OutBoundNAT {"Exceptions":["192.168.1.0/24"]}`}},
+		{"v2: loopbackDSR at the beginning", "win-overlay", `"apiVersion": 2, "ipMasq": true, "loopbackDSR": true`, "", "2022",
+			[]string{self, pa, own}},
+		{"vpc-bridge: the VPC and Services are exceptions, then hostPorts, then routes", "vpc-bridge", vpc +
+			`, "vpcCIDRs": ["192.168.0.0/16", "10.7.1.1/16"], "serviceCIDR": "10.96.0.0/12", "capabilities": {"portMappings": true}`, "", "2022",
+			[]string{
+				`OutBoundNAT {"Exceptions":["192.168.0.0/16","10.7.0.0/16","10.96.0.0/12"]}`,
+				`PortMapping {"Protocol":6,"InternalPort":80,"ExternalPort":8080,"Flags":1}`,
+				`SDNRoute {"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`, `SDNRoute {"DestinationPrefix":"192.168.1.11/32","NeedEncap":true}`}},
+		{"vpc-bridge without the VPC's ranges: the interface's subnet", "vpc-bridge", vpc + `, "serviceCIDR": "10.96.0.0/12"`, "", "2022",
+			[]string{
+				`OutBoundNAT {"Exceptions":["192.168.1.0/24","10.96.0.0/12"]}`,
+				`SDNRoute {"DestinationPrefix":"10.96.0.0/12","NeedEncap":true}`, `SDNRoute {"DestinationPrefix":"192.168.1.11/32","NeedEncap":true}`}},
+		{"vpc-bridge with no ranges at all, as an empty list says", "vpc-bridge", vpc + `, "vpcCIDRs": []`, "", "2022",
+			[]string{`OutBoundNAT {"Exceptions":["192.168.1.0/24"]}`}},
 		{"win-overlay knows no hostPorts", "win-overlay", `"capabilities": {"portMappings": true}`, "", "2022", []string{pa}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,7 +95,9 @@ func TestConfPolicies(t *testing.T) {
 			if _, err := p.Prepare(cl, n, s); err != nil {
 				t.Fatal(err)
 			}
-			r, err := p.Add(cl, n, &kube.Pod{Name: "web", HostPorts: []kube.HostPort{{Proto: packet.TCP, HostPort: 8080, Container: 80}, {Proto: packet.ICMP, HostPort: 1, Container: 1}}}, s)
+			r,
+				err := p.Add(cl, n, &kube.Pod{Name: "web", HostPorts: []kube.HostPort{{Proto: packet.TCP, HostPort: 8080, Container: 80},
+				{Proto: packet.ICMP, HostPort: 1, Container: 1}}}, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +179,8 @@ func TestAzureHostPortByVersion(t *testing.T) {
 func TestLinuxMasquerade(t *testing.T) {
 	for name, want := range map[string]string{
 		"flannel-host-gw": "[10.244.0.0/16 224.0.0.0/4]", "flannel-vxlan": "[10.244.0.0/16 224.0.0.0/4]", "nat": "[10.244.0.0/16 224.0.0.0/4]",
-		"win-bridge": "[10.244.0.0/16 224.0.0.0/4]", "win-overlay": "[10.244.0.0/16 224.0.0.0/4]", "azure-l2bridge": "[10.240.0.0/16 224.0.0.0/4]",
+		"win-bridge": "[10.244.0.0/16 224.0.0.0/4]", "win-overlay": "[10.244.0.0/16 224.0.0.0/4]",
+		"azure-l2bridge": "[10.240.0.0/16 224.0.0.0/4]",
 	} {
 		c := cluster(strings.HasPrefix(name, "azure"), "2022")
 		l := mustNew(t, plugins(t)[name]).Linux(c, c.Node("linux1"))
@@ -173,7 +191,8 @@ func TestLinuxMasquerade(t *testing.T) {
 	// IPv6 prefixes are not for iptables, and the subnet is not listed twice.
 	c := cluster(true, "2022")
 	c.ClusterCIDRs = append(c.ClusterCIDRs, prefix("10.240.0.0/16"), prefix("fd00::/48"))
-	if got := fmt.Sprint(mustNew(t, plugins(t)["azure-l2bridge"]).Linux(c, c.Node("linux1")).MasqueradeNot); got != "[10.240.0.0/16 224.0.0.0/4]" {
+	if got := fmt.Sprint(mustNew(t, plugins(t)["azure-l2bridge"]).Linux(c,
+		c.Node("linux1")).MasqueradeNot); got != "[10.240.0.0/16 224.0.0.0/4]" {
 		t.Errorf("azure: %s", got)
 	}
 }

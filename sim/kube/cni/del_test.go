@@ -47,7 +47,8 @@ func TestDel(t *testing.T) {
 // A second ADD (cni.add-again): HNS v1 has it attached already, with HCN v2 it is
 // an error after which the address is free although the endpoint has it.
 func TestAddAgain(t *testing.T) {
-	for name, wantErr := range map[string]string{"flannel-host-gw": "", "win-bridge": "", "flannel-vxlan": "", "win-overlay": "already attached"} {
+	for name, wantErr := range map[string]string{"flannel-host-gw": "", "win-bridge": "", "flannel-vxlan": "",
+		"win-overlay": "already attached"} {
 		t.Run(name, func(t *testing.T) {
 			p, c := mustNew(t, plugins(t)[name]), cluster(false, "2022")
 			n := c.Node("win1")
@@ -79,7 +80,8 @@ func (r Result) name(s *hns.Service) string { return s.Endpoint(r.EndpointID).Na
 // Only HCN v2 is told the DNS domain and options (cni.v1-dns).
 func TestDNSDomain(t *testing.T) {
 	for api, want := range map[string]string{"1": "", "2": "x.test"} {
-		text := `{"cniVersion":"0.3.0","name":"l2bridge","type":"win-bridge","apiVersion":` + api + `,"dns":{"domain":"x.test","options":["ndots:5"]}}`
+		text := `{"cniVersion":"0.3.0","name":"l2bridge","type":"win-bridge","apiVersion":` + api +
+			`,"dns":{"domain":"x.test","options":["ndots:5"]}}`
 		conf, err := ParseConf("x.conf", []byte(text))
 		if err != nil {
 			t.Fatal(err)

@@ -17,10 +17,13 @@ func TestKubeletDNS(t *testing.T) {
 		search   []string
 		options  []string
 	}{
-		"cluster first": {"10.96.0.10", kube.Resolver{}, []string{"10.96.0.10"}, []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}, []string{"ndots:5"}},
+		"cluster first": {"10.96.0.10", kube.Resolver{}, []string{"10.96.0.10"},
+			[]string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}, []string{"ndots:5"}},
 		"with its own": {"10.96.0.10", kube.Resolver{Servers: own, Search: []string{"corp.example"}, Ndots: 2},
-			[]string{"10.96.0.10", "203.0.113.53"}, []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"}, []string{"ndots:2"}},
-		"only its own":      {"10.96.0.10", kube.Resolver{None: true, Servers: own, Search: []string{"corp.example"}}, []string{"203.0.113.53"}, []string{"corp.example"}, nil},
+			[]string{"10.96.0.10", "203.0.113.53"}, []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"},
+			[]string{"ndots:2"}},
+		"only its own": {"10.96.0.10", kube.Resolver{None: true, Servers: own, Search: []string{"corp.example"}}, []string{"203.0.113.53"},
+			[]string{"corp.example"}, nil},
 		"no cluster DNS":    {"", kube.Resolver{}, nil, nil, nil},
 		"none, and nothing": {"10.96.0.10", kube.Resolver{None: true}, nil, nil, nil},
 	} {

@@ -146,7 +146,8 @@ func (ps *policySet) ports6(p *kube.Pod, flags hns.NatFlags, keep func(kube.Host
 		if hp.Proto != packet.TCP && hp.Proto != packet.UDP || !keep(hp) {
 			continue
 		}
-		ps.add(hns.PortMappingSettings{Protocol: uint32(hp.Proto), InternalPort: hp.Container, ExternalPort: hp.HostPort, Flags: flags}, "hostPort of "+owner(p)+" for IPv6")
+		ps.add(hns.PortMappingSettings{Protocol: uint32(hp.Proto), InternalPort: hp.Container, ExternalPort: hp.HostPort, Flags: flags},
+			"hostPort of "+owner(p)+" for IPv6")
 		if p.Origin != nil {
 			ps.all[len(ps.all)-1].Origin = p.Origin
 		}
@@ -155,5 +156,6 @@ func (ps *policySet) ports6(p *kube.Pod, flags hns.NatFlags, keep func(kube.Host
 
 // allowIn adds the ACL that lets a hostPort in (cni.sdnbridge-host-port-acl).
 func (ps *policySet) allowIn(hp kube.HostPort) {
-	ps.add(hns.ACLSettings{Protocols: strconv.Itoa(int(hp.Proto)), Action: "Allow", Direction: "In", LocalPorts: strconv.Itoa(int(hp.Container)), Priority: 1000}, "allowAclPortMapping")
+	ps.add(hns.ACLSettings{Protocols: strconv.Itoa(int(hp.Proto)), Action: "Allow", Direction: "In",
+		LocalPorts: strconv.Itoa(int(hp.Container)), Priority: 1000}, "allowAclPortMapping")
 }

@@ -13,7 +13,8 @@ import (
 var factNoPolicy = evidence.New("cni.no-network-policy", evidence.Stated,
 	"flannel, win-bridge, win-overlay and HNS's plugin for NAT networks do not enforce NetworkPolicies; without a controller that does, a policy has no effect.",
 	"Kubernetes documentation, Network Policies, prerequisites", "flannel-io/flannel README.md",
-	"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go", "containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go",
+	"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge_windows.go",
+	"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go",
 	"coreos/flannel#558")
 
 // EnforcesNoPolicy returns the evidence that a plugin enforces no NetworkPolicy; nil

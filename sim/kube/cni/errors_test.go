@@ -54,8 +54,12 @@ func TestParseConfErrors(t *testing.T) {
 		{"delegate with ipam", `{"name": "cbr0", "type": "flannel", "delegate": {"ipam": {}}}`, []string{"must not have 'ipam' field"}},
 		{"delegate of Linux", `{"name": "cbr0", "type": "flannel", "delegate": {"type": "bridge"}}`, []string{"win-bridge or win-overlay"}},
 		{"MAC prefix", `{"name": "x", "type": "win-overlay", "endpointMacPrefix": "0E2A"}`, []string{"value must be of the format xx-xx"}},
-		{"settings under v1", `{"name": "x", "type": "win-bridge", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "Settings": {}}}]}`, []string{"set apiVersion to 2"}},
-		{"sdnbridge does not pass ranges on", "{\"name\": \"x\", \"type\": \"sdnbridge\", \"ipam\": {\n \"ranges\": [[{\"subnet\": \"10.244.1.0/24\"}]]}}", []string{"a.conf:2:2: sdnbridge does not pass ranges to the IPAM program", "no IP ranges specified", "enableDualStack"}},
+		{"settings under v1",
+			`{"name": "x", "type": "win-bridge", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "Settings": {}}}]}`,
+			[]string{"set apiVersion to 2"}},
+		{"sdnbridge does not pass ranges on",
+			"{\"name\": \"x\", \"type\": \"sdnbridge\", \"ipam\": {\n \"ranges\": [[{\"subnet\": \"10.244.1.0/24\"}]]}}",
+			[]string{"a.conf:2:2: sdnbridge does not pass ranges to the IPAM program", "no IP ranges specified", "enableDualStack"}},
 		{"azure mode", `{"name": "azure", "plugins": [{"type": "azure-vnet", "mode": "transparent"}]}`, []string{"mode is \"transparent\""}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -68,10 +72,14 @@ func TestParseConfErrors(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	for _, tc := range []struct{ name, data, want string }{
 		{"misspelt key", "{\"name\": \"x\", \"type\": \"win-bridge\",\n \"polices\": []}", `a.conf:2:2: win-bridge ignores "polices"`},
-		{"v1 fields under v2", `{"name": "x", "type": "win-bridge", "apiVersion": 2, "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": []}}]}`, `apiVersion 2 its fields belong there`},
-		{"host bits", `{"name": "x", "type": "win-bridge", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": ["172.17.0.1/16"]}}]}`, "write 172.17.0.0/16"},
-		{"another name", `{"name": "x", "type": "win-bridge", "policies": [{"name": "NetworkPolicy", "value": {}}]}`, "only EndpointPolicy is read"},
-		{"capabilities in the delegate", `{"name": "x", "type": "flannel", "delegate": {"capabilities": {"portMappings": true}}}`, "not in the delegate"},
+		{"v1 fields under v2",
+			`{"name": "x", "type": "win-bridge", "apiVersion": 2, "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": []}}]}`, `apiVersion 2 its fields belong there`},
+		{"host bits",
+			`{"name": "x", "type": "win-bridge", "policies": [{"name": "EndpointPolicy", "value": {"Type": "OutBoundNAT", "ExceptionList": ["172.17.0.1/16"]}}]}`, "write 172.17.0.0/16"},
+		{"another name", `{"name": "x", "type": "win-bridge", "policies": [{"name": "NetworkPolicy", "value": {}}]}`,
+			"only EndpointPolicy is read"},
+		{"capabilities in the delegate", `{"name": "x", "type": "flannel", "delegate": {"capabilities": {"portMappings": true}}}`,
+			"not in the delegate"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, err := ParseConf("a.conf", []byte(tc.data))
@@ -137,16 +145,21 @@ func TestNewErrors(t *testing.T) {
 		o    Options
 		want []string
 	}{
-		{"VNI and port of Linux", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: backend(`{"Type": "vxlan", "VNI": 1, "Port": 8472}`)}, []string{
-			"net-conf.json:3:39: invalid VXLAN backend config. VNI [1] must be greater than or equal to 4096 on Windows",
-			"net-conf.json:3:50: invalid VXLAN backend config. Port [8472] is not supported on Windows. Omit the setting to default to port 4789"}},
-		{"direct routing", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: backend(`{"Type": "vxlan", "DirectRouting": true, "GBP": true}`)}, []string{"DirectRouting is not supported on Windows", "GBP is not supported on Windows"}},
-		{"delegate of the other backend", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: netConf(t, "net-conf-host-gw.json")}, []string{"needs the delegate win-bridge", "has win-overlay"}},
+		{"VNI and port of Linux", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: backend(`{"Type": "vxlan", "VNI": 1, "Port": 8472}`)},
+			[]string{
+				"net-conf.json:3:39: invalid VXLAN backend config. VNI [1] must be greater than or equal to 4096 on Windows",
+				"net-conf.json:3:50: invalid VXLAN backend config. Port [8472] is not supported on Windows. Omit the setting to default to port 4789"}},
+		{"direct routing", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: backend(`{"Type": "vxlan", "DirectRouting": true, "GBP": true}`)},
+			[]string{"DirectRouting is not supported on Windows", "GBP is not supported on Windows"}},
+		{"delegate of the other backend", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: netConf(t, "net-conf-host-gw.json")},
+			[]string{"needs the delegate win-bridge", "has win-overlay"}},
 		{"no net-conf.json", Options{Plugin: PluginFlannel, Conf: vxlan}, []string{"net-conf.json"}},
 		{"no conf", Options{Plugin: PluginNAT}, []string{"needs its CNI configuration"}},
 		{"conf of another plugin", Options{Plugin: PluginWinBridge, Conf: vxlan}, []string{"flannel-vxlan.conf:3", `type is "flannel"`}},
-		{"unknown plugin", Options{Plugin: "cilium"}, []string{"azure-vnet, calico, flannel, nat, sdnbridge, vpc-bridge, win-bridge, win-overlay"}},
-		{"version", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: netConf(t, "net-conf-vxlan.json"), Version: "new"}, []string{`version "new"`}},
+		{"unknown plugin", Options{Plugin: "cilium"},
+			[]string{"azure-vnet, calico, flannel, nat, sdnbridge, vpc-bridge, win-bridge, win-overlay"}},
+		{"version", Options{Plugin: PluginFlannel, Conf: vxlan, NetConf: netConf(t, "net-conf-vxlan.json"), Version: "new"},
+			[]string{`version "new"`}},
 		{"VNI of win-overlay", Options{Plugin: PluginWinOverlay, Conf: conf(t, "win-overlay.conf"), VNI: 5}, []string{"VNI 5"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -167,7 +180,8 @@ func TestNetConfErrors(t *testing.T) {
 		data string
 		want []string
 	}{
-		{"{\n \"Network\": \"10.244.0.0\",\n \"Backend\": {\"Type\": \"ipip\"}\n}", []string{"n.json:2:13", "not a prefix", "n.json:3:22", "host-gw and vxlan"}},
+		{"{\n \"Network\": \"10.244.0.0\",\n \"Backend\": {\"Type\": \"ipip\"}\n}",
+			[]string{"n.json:2:13", "not a prefix", "n.json:3:22", "host-gw and vxlan"}},
 		{`{"Backend": {"Type": "vxlan", "VNI": "4096"}}`, []string{"Network is missing", "VNI is the string"}},
 		{`{"Network": "10.244.0.0/16"}`, []string{"Backend is missing"}},
 		{"{\n\"Network\" \"10.244.0.0/16\"}", []string{"n.json:2:11"}},

@@ -53,15 +53,18 @@ var (
 		"containernetworking/plugins pkg/hns/netconf_windows.go ApplyLoopbackDSRPolicy")
 	_ = evidence.New("cni.win-bridge-old-v2", evidence.Code,
 		"Before release 1.0.0 of containernetworking/plugins win-bridge with apiVersion 2 takes its policies from HcnPolicyArgs, and loses policies, ipMasqNetwork, hostPorts, and domain and options of dns.",
-		"containernetworking/plugins v0.9.1 pkg/hns/netconf_windows.go", "containernetworking/plugins v0.9.1 pkg/hns/endpoint_windows.go GenerateHcnEndpoint")
+		"containernetworking/plugins v0.9.1 pkg/hns/netconf_windows.go",
+		"containernetworking/plugins v0.9.1 pkg/hns/endpoint_windows.go GenerateHcnEndpoint")
 	_ = evidence.New("cni.win-overlay-v1-only", evidence.Code,
 		"Before release 1.2.0 of containernetworking/plugins win-overlay calls HNS v1 whatever apiVersion says. It takes a namespace that containerd has made for the sandbox of another container, looks for that one's endpoint, and refuses.",
-		"containernetworking/plugins v1.1.1 plugins/main/windows/win-overlay/win-overlay_windows.go cmdAdd", "containernetworking/plugins v1.1.1 pkg/hns/endpoint_windows.go AddHnsEndpoint",
+		"containernetworking/plugins v1.1.1 plugins/main/windows/win-overlay/win-overlay_windows.go cmdAdd",
+		"containernetworking/plugins v1.1.1 pkg/hns/endpoint_windows.go AddHnsEndpoint",
 		"containernetworking/plugins PR 725")
 	_ = evidence.New("cni.add-again-attaches", evidence.Code,
 		"Before release 1.0.0 of containernetworking/plugins a second ADD with apiVersion 1 lets the Host Compute Service attach the endpoint again, without a look whether it is. What that answers is not published: dockershim, which asks for a pod's address by ADD again, counts on yes, and hcsshim got its look later. winlab's HNS refuses; then the plugin gives the address back and refuses.",
 		"microsoft/hcsshim v0.8.6 hnsendpoint.go HotAttachEndpoint", "microsoft/hcsshim commit 6d67a3085",
-		"containernetworking/plugins v0.9.1 go.mod (hcsshim v0.8.6)", "kubernetes/kubernetes 1.20 pkg/kubelet/dockershim/network/cni/cni_windows.go GetPodNetworkStatus")
+		"containernetworking/plugins v0.9.1 go.mod (hcsshim v0.8.6)",
+		"kubernetes/kubernetes 1.20 pkg/kubelet/dockershim/network/cni/cni_windows.go GetPodNetworkStatus")
 	_ = evidence.New("cni.win-overlay-provider-address", evidence.Code,
 		"win-overlay adds a ProviderAddress policy with the network's management address.",
 		"containernetworking/plugins plugins/main/windows/win-overlay/win-overlay_windows.go")
@@ -96,10 +99,12 @@ var (
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go RegisterNetwork")
 	_ = evidence.New("cni.flannel-vxlan-defaults", evidence.Code,
 		"A net-conf.json that does not say uses VNI 4096 and port 4789 on Windows, VNI 1 and port 8472 on Linux, so that the two do not meet.",
-		"flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go", "flannel-io/flannel pkg/backend/vxlan/vxlan.go", "flannel-io/flannel Documentation/backends.md")
+		"flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go", "flannel-io/flannel pkg/backend/vxlan/vxlan.go",
+		"flannel-io/flannel Documentation/backends.md")
 	_ = evidence.New("cni.flannel-mtu", evidence.Code,
 		"The MTU of a VXLAN backend is that of the network below the tunnel, instead of the NIC's MTU: from 0.21.3 the tunnel device of a Linux node and its pods have 50 bytes less. flanneld on Windows does not read it.",
-		"flannel-io/flannel PR 1736", "flannel-io/flannel pkg/backend/vxlan/vxlan.go parseVXLANConfig", "flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go MTU")
+		"flannel-io/flannel PR 1736", "flannel-io/flannel pkg/backend/vxlan/vxlan.go parseVXLANConfig",
+		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go MTU")
 	_ = evidence.New("cni.flannel-remote-subnets", evidence.Code,
 		"flanneld gives the overlay network one RemoteSubnetRoute for each other node: its prefix, address, VNI and the MAC address of its VXLAN device.",
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go")
@@ -108,7 +113,8 @@ var (
 		"flannel-io/flannel pkg/backend/vxlan/vxlan_network_windows.go handleSubnetEvents")
 	_ = evidence.New("cni.remote-subnet-vni-16-bit", evidence.Code,
 		"The VNI of a RemoteSubnetRoute has 16 bits in hcsshim and flannel casts to them.",
-		"microsoft/hcsshim hcn/hcnpolicy.go RemoteSubnetRoutePolicySetting", "flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go newSubnetAttrs")
+		"microsoft/hcsshim hcn/hcnpolicy.go RemoteSubnetRoutePolicySetting",
+		"flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go newSubnetAttrs")
 	_ = evidence.New("cni.flannel-host-route", evidence.Stated,
 		"From version 0.12.0 flannel gives its overlay network the HostRoute policy, so that the node reaches its own pods.",
 		"flannel-io/flannel PR 1096", "kubernetes.io Intro to Windows support in Kubernetes, network modes")
@@ -154,7 +160,8 @@ var (
 		"microsoft/Windows-Containers#522")
 	factAzureIPv6 = evidence.New("cni.azure-ipv6-nat", evidence.Code,
 		"With ipv6Mode azure-vnet gives pods a second address, from the node's IPv6 PodCIDR, and with ipv6nat an OutBoundNAT policy whose only exception is that range.",
-		"Azure/azure-container-networking cni/network/invoker_azure.go (Add)", "Azure/azure-container-networking cni/network/network_windows.go getIPV6EndpointPolicy")
+		"Azure/azure-container-networking cni/network/invoker_azure.go (Add)",
+		"Azure/azure-container-networking cni/network/network_windows.go getIPV6EndpointPolicy")
 	_ = evidence.New("cni.azure-ipv6-range", evidence.Code,
 		"azure-vnet-ipamv6 takes the first /120 of the node's IPv6 PodCIDR.",
 		"Azure/azure-container-networking ipam/ipv6Ipam.go (retrieveKubernetesPodIPs, defaultIPv6SubnetMaskSizeLimit)")
@@ -163,11 +170,13 @@ var (
 		"Azure/azure-container-networking network/network_windows.go appIPV6RouteEntry")
 	factSDNBridge = evidence.New("cni.sdnbridge-dual-stack", evidence.Code,
 		"sdnbridge with enableDualStack gives an endpoint the first IPv4 and the first IPv6 address of the IPAM, with a default route of each family, and takes a network of type l2bridge that must be there already. HNS fills in the prefix lengths.",
-		"microsoft/windows-container-networking common/core/network.go (Add, allocateIpam)", "microsoft/windows-container-networking network/endpoint.go GetHostComputeEndpoint",
+		"microsoft/windows-container-networking common/core/network.go (Add, allocateIpam)",
+		"microsoft/windows-container-networking network/endpoint.go GetHostComputeEndpoint",
 		"microsoft/windows-container-networking PR 61")
 	_ = evidence.New("cni.sdnbridge-ipam", evidence.Code,
 		"Without enableDualStack sdnbridge writes the configuration for the IPAM program anew from the fields that it knows: type, environment, addressSpace, subnet, ipAddress, queryInterval and routes. ranges, rangeStart and rangeEnd are lost, and host-local without a range ends with \"no IP ranges specified\".",
-		"microsoft/windows-container-networking cni/cni.go IpamConfig", "microsoft/windows-container-networking common/core/network.go allocateIpam (commit b96345f)",
+		"microsoft/windows-container-networking cni/cni.go IpamConfig",
+		"microsoft/windows-container-networking common/core/network.go allocateIpam (commit b96345f)",
 		"microsoft/windows-container-networking issue 64")
 	_ = evidence.New("cni.sdnbridge-network", evidence.Code,
 		"The network of a dual-stack sdnbridge has a subnet of each family, and an endpoint of the node with an address of each, that forwards both.",

@@ -75,7 +75,8 @@ func TestFieldsAreWarnedOf(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s.%s: %v", part, name, err)
 			}
-			if all := strings.Join(got, "\n"); u.warn != strings.Contains(all, name+" of ") && !(name == "type" && strings.Contains(all, "as azure-vnet-ipam does")) {
+			if all := strings.Join(got, "\n"); u.warn != strings.Contains(all, name+" of ") &&
+				!(name == "type" && strings.Contains(all, "as azure-vnet-ipam does")) {
 				t.Errorf("%s.%s: warn %v, warnings %q", part, name, u.warn, got)
 			}
 		}

@@ -64,7 +64,8 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	be := o.NetConf.Backend
 	want := be.kind.delegate()
 	if o.Conf.delegate != want {
-		return nil, fmt.Errorf("%s: flannel's backend %s needs the delegate %s, %s has %s", o.NetConf.file, be.kind, want, o.Conf.file, o.Conf.delegate)
+		return nil, fmt.Errorf("%s: flannel's backend %s needs the delegate %s, %s has %s", o.NetConf.file, be.kind, want, o.Conf.file,
+			o.Conf.delegate)
 	}
 	if be.kind == hostGw {
 		name := be.Name

@@ -19,7 +19,9 @@ func FuzzParseConf(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte(`{"name":"x","type":"win-bridge","policies":[{"name":"EndpointPolicy","value":{"Type":"NAT","Protocol":"TCP","InternalPort":80}}]}`))
+	f.Add(
+		[]byte(
+			`{"name":"x","type":"win-bridge","policies":[{"name":"EndpointPolicy","value":{"Type":"NAT","Protocol":"TCP","InternalPort":80}}]}`))
 	f.Add([]byte(strings.Repeat("[", 100)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := ParseNetConf("n.json", data); err != nil && !strings.Contains(err.Error(), "n.json:") {

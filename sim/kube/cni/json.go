@@ -37,7 +37,9 @@ const maxDepth = 64
 // plugins' own parser (Go's encoding/json) takes.
 func parseJSON(data []byte) (*node, int, error) {
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
-		return nil, 0, errors.New("the file begins with a byte order mark, which the plugins' JSON parser refuses; save it as UTF-8 without BOM (Windows PowerShell's Out-File and Set-Content -Encoding utf8 write one)")
+		return nil, 0,
+			errors.New(
+				"the file begins with a byte order mark, which the plugins' JSON parser refuses; save it as UTF-8 without BOM (Windows PowerShell's Out-File and Set-Content -Encoding utf8 write one)")
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, 0, errors.New("the file is empty")

@@ -111,7 +111,8 @@ func (t *nat) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service) (R
 	}
 	ps := newPolicySet(conf, version{})
 	ps.ports(p, 0, true)
-	r, err := t.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := t.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all,
+		lease: l})
 	if err != nil {
 		pl.release(owner(p))
 	}

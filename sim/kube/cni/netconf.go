@@ -109,7 +109,9 @@ func (r *reader) backend(c *Backend, b *field) {
 	}
 	if v, ok := r.number(n, "MTU", 65535); ok && c.kind == vxlan {
 		if c.mtu = int(v); c.mtu < minUnderlayMTU {
-			r.errorf(n.get("MTU").val.begin, "MTU is %d; it is the MTU of the network below the tunnel. The tunnel takes 50 bytes and must leave 68, so write at least %d", c.mtu, minUnderlayMTU)
+			r.errorf(n.get("MTU").val.begin,
+				"MTU is %d; it is the MTU of the network below the tunnel. The tunnel takes 50 bytes and must leave 68, so write at least %d", c.mtu,
+				minUnderlayMTU)
 		}
 	}
 	c.directRouting = isTrue(r.flag(n, "DirectRouting"))

@@ -53,14 +53,17 @@ func (*npm) InACLs() bool { return false }
 func (m *npm) Apply(s *hns.Service, n *kube.Node, endpoint string, p PodPolicies) ([]Skipped, error) {
 	nw := s.NetworkByName(npmNetwork)
 	if nw == nil {
-		return nil, fmt.Errorf("node %s: Azure NPM: there is no network %q, and Azure NPM beside other plugins is not modelled (cni.npm-network)", n.Name, npmNetwork)
+		return nil, fmt.Errorf("node %s: Azure NPM: there is no network %q, and Azure NPM beside other plugins is not modelled (cni.npm-network)",
+			n.Name, npmNetwork)
 	}
 	e := s.Endpoint(endpoint)
 	if e == nil {
 		return nil, fmt.Errorf("node %s: Azure NPM: pod %s/%s has no endpoint %s", n.Name, p.Namespace, p.Name, endpoint)
 	}
 	if key := npmOpposite(p); key != "" {
-		return nil, fmt.Errorf("node %s: Azure NPM: NetworkPolicy %s has an egress rule with a namespaceSelector of NotIn or DoesNotExist, which NPM on Windows inverts (cni.npm-negative-namespaces); that is not modelled", n.Name, key)
+		return nil,
+			fmt.Errorf(
+				"node %s: Azure NPM: NetworkPolicy %s has an egress rule with a namespaceSelector of NotIn or DoesNotExist, which NPM on Windows inverts (cni.npm-negative-namespaces); that is not modelled", n.Name, key)
 	}
 	refused := npmRefused(p)
 	var skipped []Skipped
@@ -134,7 +137,8 @@ func npmRefused(p PodPolicies) map[string]Skipped {
 			}
 		}
 		if key := np.Namespace + "/" + np.Name; what != "" {
-			all[key] = Skipped{key, "Azure NPM on Windows does not translate a policy with " + what + ", so none of the policy is enforced there", np.Origin}
+			all[key] = Skipped{key, "Azure NPM on Windows does not translate a policy with " + what + ", so none of the policy is enforced there",
+				np.Origin}
 		}
 	}
 	return all
@@ -247,10 +251,12 @@ func (w *npmWriter) set(name string, peer PolicyPeer) string {
 		return id
 	}
 	if there {
-		w.err = w.service.RemoveNetworkPolicies(w.network, hns.NewPolicy(hns.SetPolicySettings{Id: id, Name: name, PolicyType: hns.SetOfAddresses, Values: have}))
+		w.err = w.service.RemoveNetworkPolicies(w.network, hns.NewPolicy(hns.SetPolicySettings{Id: id, Name: name, PolicyType: hns.SetOfAddresses,
+			Values: have}))
 	}
 	if w.err == nil {
-		w.err = w.service.AddNetworkPolicies(w.network, hns.NewPolicy(hns.SetPolicySettings{Id: id, Name: name, PolicyType: hns.SetOfAddresses, Values: text}).From(&trace.Origin{What: "Azure NPM"}))
+		w.err = w.service.AddNetworkPolicies(w.network, hns.NewPolicy(hns.SetPolicySettings{Id: id, Name: name, PolicyType: hns.SetOfAddresses,
+			Values: text}).From(&trace.Origin{What: "Azure NPM"}))
 	}
 	if w.err == nil {
 		w.sets[key] = text
@@ -267,14 +273,17 @@ var factNPMLinux = evidence.New("cni.npm-linux", evidence.Stated,
 var (
 	_ = evidence.New("cni.npm-rules", evidence.Code,
 		"Each NetworkPolicy adds to the endpoints of its pods: allowing ACLs of priority 222, one for each peer and port, a blocking one of priority 3000 for each direction, and one of priority 201 that lets the node in; a direction with a rule that admits everything gets just one allowing ACL. Pods without policies have no ACLs.",
-		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings", "Azure/azure-container-networking npm/pkg/dataplane/policies/policymanager_windows.go getSettingsFromACL",
+		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings",
+		"Azure/azure-container-networking npm/pkg/dataplane/policies/policymanager_windows.go getSettingsFromACL",
 		"Azure/azure-container-networking npm/pkg/controlplane/translation/translatePolicy.go ingressPolicy")
 	_ = evidence.New("cni.npm-refuses", evidence.Code,
 		"On Windows NPM ignores a whole NetworkPolicy, with a warning in its log, if it has a named port, except, SCTP, or a selector with NotIn or DoesNotExist; one with an IPv6 block is not translated either.",
-		"Azure/azure-container-networking npm/pkg/controlplane/controllers/v2/networkPolicyController.go isUnsupportedWindowsTranslationErr", "Azure/azure-container-networking npm/pkg/controlplane/translation/translatePolicy.go")
+		"Azure/azure-container-networking npm/pkg/controlplane/controllers/v2/networkPolicyController.go isUnsupportedWindowsTranslationErr",
+		"Azure/azure-container-networking npm/pkg/controlplane/translation/translatePolicy.go")
 	_ = evidence.New("cni.npm-negative-namespaces", evidence.Code,
 		"For a namespaceSelector with NotIn or DoesNotExist, NPM on Windows refuses only the ACL of an ingress rule; the ACL of an egress rule names the set of namespaces that the selector leaves out.",
-		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings", "Azure/azure-container-networking npm/pkg/controlplane/translation/parseSelector.go parseNSSelector")
+		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go convertToAclSettings",
+		"Azure/azure-container-networking npm/pkg/controlplane/translation/parseSelector.go parseNSSelector")
 	_ = evidence.New("cni.npm-sets", evidence.Inferred,
 		"NPM has a set of the network for each namespace and label, and an ACL names several that mean what is in all of them; winlab writes one set with those addresses for each peer. A set that is no longer needed stays.",
 		"Azure/azure-container-networking npm/pkg/dataplane/ipsets/ipsetmanager_windows.go")

@@ -48,7 +48,8 @@ func (r *npmRig) acls() string {
 			continue
 		}
 		text := string(a.Direction) + " " + string(a.Action)
-		for _, f := range [][2]string{{" ", a.Protocols}, {" local ", name.Replace(a.LocalAddresses)}, {" remote ", name.Replace(a.RemoteAddresses)}, {" lports ", a.LocalPorts}, {" rports ", a.RemotePorts}} {
+		for _, f := range [][2]string{{" ", a.Protocols}, {" local ", name.Replace(a.LocalAddresses)},
+			{" remote ", name.Replace(a.RemoteAddresses)}, {" lports ", a.LocalPorts}, {" rports ", a.RemotePorts}} {
 			if f[1] != "" {
 				text += f[0] + f[1]
 			}
@@ -82,13 +83,17 @@ func TestNPMRules(t *testing.T) {
 	}{
 		{"no policy", "", "", podPolicies(nil, nil)},
 		{"deny all", "In Block; " + host + "; Out Block", "", podPolicies([]PolicyRule{}, []PolicyRule{})},
-		{"a selector and a range", "In Allow 6 local {10.244.1.7,10.244.2.8} lports 80,81,82; In Block; " + host, "", podPolicies(rule(tcp, peers), nil)},
+		{"a selector and a range", "In Allow 6 local {10.244.1.7,10.244.2.8} lports 80,81,82; In Block; " + host, "",
+			podPolicies(rule(tcp, peers), nil)},
 		{"egress", "Out Allow 6 remote {10.244.1.7,10.244.2.8} rports 80,81,82; Out Block; " + host, "", podPolicies(nil, rule(tcp, peers))},
 		{"everything is one rule", "In Allow; " + host, "", podPolicies(append(rule(tcp, peers), PolicyRule{}), nil)},
-		{"everywhere is two halves", "Out Allow remote {0.0.0.0/1,128.0.0.0/1}; Out Block; " + host, "", podPolicies(nil, rule(nil, PolicyPeer{Block: prefix("0.0.0.0/0")}))},
+		{"everywhere is two halves", "Out Allow remote {0.0.0.0/1,128.0.0.0/1}; Out Block; " + host, "",
+			podPolicies(nil, rule(nil, PolicyPeer{Block: prefix("0.0.0.0/0")}))},
 		{"a port alone", "In Allow 17; In Block; " + host, "", podPolicies(rule([]PolicyPort{{Proto: packet.UDP}}), nil)},
-		{"a named port takes the policy away in both directions", "", "named port", podPolicies(rule([]PolicyPort{{Proto: packet.TCP, Name: "http"}}), []PolicyRule{})},
-		{"except", "", "except", podPolicies(rule(nil, PolicyPeer{Block: prefix("10.0.0.0/8"), Except: []netip.Prefix{prefix("10.1.0.0/16")}}), nil)},
+		{"a named port takes the policy away in both directions", "", "named port",
+			podPolicies(rule([]PolicyPort{{Proto: packet.TCP, Name: "http"}}), []PolicyRule{})},
+		{"except", "", "except", podPolicies(rule(nil, PolicyPeer{Block: prefix("10.0.0.0/8"), Except: []netip.Prefix{prefix("10.1.0.0/16")}}),
+			nil)},
 	} {
 		r := newNPMRig(t, "10.0.20348.2762")
 		skipped, err := r.apply(c.p)
@@ -152,7 +157,8 @@ func TestNPMRefused(t *testing.T) {
 	}
 	cl := cluster(false, "10.0.20348.2762")
 	s, _, r := setUp(t, mustNew(t, plugins(t)["calico-bgp"]), cl)
-	if _, err := NewPolicyAgent(AgentNPM, PluginCalico).Apply(s, cl.Node("win1"), r.EndpointID, peer); err == nil || !strings.Contains(err.Error(), `no network "azure"`) {
+	if _, err := NewPolicyAgent(AgentNPM, PluginCalico).Apply(s, cl.Node("win1"), r.EndpointID, peer); err == nil ||
+		!strings.Contains(err.Error(), `no network "azure"`) {
 		t.Error(err)
 	}
 	if !slices.Contains(Agents(), string(AgentNPM)) {

@@ -106,7 +106,9 @@ func TestHostPorts(t *testing.T) {
 // hostIP survives apiVersion 2 only.
 func TestHostIP(t *testing.T) {
 	for version, want := range map[int]string{1: "", 2: "192.168.1.11"} {
-		cf, err := ParseConf("a", fmt.Appendf(nil, `{"name": "l2bridge", "type": "win-bridge", "apiVersion": %d, "capabilities": {"portMappings": true}}`, version))
+		cf,
+			err := ParseConf("a",
+			fmt.Appendf(nil, `{"name": "l2bridge", "type": "win-bridge", "apiVersion": %d, "capabilities": {"portMappings": true}}`, version))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +118,9 @@ func TestHostIP(t *testing.T) {
 		if _, err := p.Prepare(c, n, s); err != nil {
 			t.Fatal(err)
 		}
-		r, err := p.Add(c, n, &kube.Pod{Name: "web", HostPorts: []kube.HostPort{{Proto: packet.UDP, HostPort: 53, Container: 53, HostIP: n.Address}}}, s)
+		r,
+			err := p.Add(c, n,
+			&kube.Pod{Name: "web", HostPorts: []kube.HostPort{{Proto: packet.UDP, HostPort: 53, Container: 53, HostIP: n.Address}}}, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +150,8 @@ func TestPeerWithSmallVNI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, h, _ := setUp(t, mustNew(t, Options{Plugin: PluginFlannel, Conf: conf(t, "flannel-vxlan.conf"), NetConf: nc}), cluster(false, "10.0.17763.1432"))
+	s, h, _ := setUp(t, mustNew(t, Options{Plugin: PluginFlannel, Conf: conf(t, "flannel-vxlan.conf"), NetConf: nc}),
+		cluster(false, "10.0.17763.1432"))
 	var to []string
 	for v := range hns.EachSettings[hns.RemoteSubnetRouteSettings](s.Network(h.Network).Policies) {
 		to = append(to, v.DestinationPrefix)
@@ -161,7 +166,10 @@ func TestPeerWithSmallVNI(t *testing.T) {
 func TestDNSOfNamespaces(t *testing.T) {
 	c := cluster(false, "10.0.17763.1432")
 	n := c.Node("win1")
-	cf, err := ParseConf("a", []byte(`{"name": "l2bridge", "type": "win-bridge", "dns": {"Nameservers": ["10.96.0.99"], "Search": ["svc.cluster.local", "cluster.local"]}}`))
+	cf,
+		err := ParseConf("a",
+		[]byte(
+			`{"name": "l2bridge", "type": "win-bridge", "dns": {"Nameservers": ["10.96.0.99"], "Search": ["svc.cluster.local", "cluster.local"]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +186,8 @@ func TestDNSOfNamespaces(t *testing.T) {
 	}
 	cf.Capabilities = map[string]bool{"dns": true}
 	passed, err := p.Add(c, n, &kube.Pod{Namespace: "shop", Name: "passed"}, s)
-	if got := fmt.Sprint(passed.DNS.Search, passed.DNS.ServerList, err); got != "[shop.svc.cluster.local svc.cluster.local cluster.local] [10.96.0.10] <nil>" {
+	if got := fmt.Sprint(passed.DNS.Search, passed.DNS.ServerList,
+		err); got != "[shop.svc.cluster.local svc.cluster.local cluster.local] [10.96.0.10] <nil>" {
 		t.Errorf("with the capability DNS %s", got)
 	}
 	// Two pods of one name in two namespaces have two endpoints.

@@ -148,7 +148,8 @@ func (r *reader) policyV1(typ string, v *node) (hns.Policy, bool) {
 		return hns.Policy{}, false
 	}
 	if s := v.get("Settings"); s != nil && fields != nil {
-		r.errorf(s.at, "HNS v1 reads the fields of %s next to Type, not in Settings; move them, or set apiVersion to 2 if the plugin supports it", typ)
+		r.errorf(s.at, "HNS v1 reads the fields of %s next to Type, not in Settings; move them, or set apiVersion to 2 if the plugin supports it",
+			typ)
 		return hns.Policy{}, false
 	}
 	if fields != nil {

@@ -66,7 +66,8 @@ func (p *pool) lease(owner string, want netip.Addr, taken func(netip.Addr) bool)
 	}
 	a, ok := p.next(taken)
 	if !ok {
-		return Lease{}, fmt.Errorf("pod %s: error while executing IPAM addition: no IP addresses available in range set: %s-%s (%s)", owner, p.from, p.to, p.who)
+		return Lease{}, fmt.Errorf("pod %s: error while executing IPAM addition: no IP addresses available in range set: %s-%s (%s)", owner,
+			p.from, p.to, p.who)
 	}
 	p.take(owner, a)
 	p.last = a

@@ -151,7 +151,8 @@ func (r *reader) checkPrefixes(n *node, name string) {
 			continue
 		}
 		if p != p.Masked() {
-			r.warnf(i.begin, "%s holds %s, which has bits set beyond its prefix length; newer builds may refuse it, write %s", f.name, i.str, p.Masked())
+			r.warnf(i.begin, "%s holds %s, which has bits set beyond its prefix length; newer builds may refuse it, write %s", f.name, i.str,
+				p.Masked())
 		}
 	}
 }

@@ -26,8 +26,10 @@ func TestReleases(t *testing.T) {
 	}{
 		{"0.8.5", 2, `SDNRoute 10.97 OutBoundNAT Destinations`, "", "win-bridge 0.8.5 ignores policies"},
 		{"0.9.1", 2, `SDNRoute 10.97 OutBoundNAT Destinations`, "", "win-bridge 0.9.1 ignores policies"},
-		{"1.0.0", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test", "win-bridge 1.0.0 ignores HcnPolicyArgs"},
-		{"", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test", "win-bridge of today ignores HcnPolicyArgs"},
+		{"1.0.0", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test",
+			"win-bridge 1.0.0 ignores HcnPolicyArgs"},
+		{"", 2, `SDNRoute 10.96 OutBoundNAT Exceptions PortMapping OutBoundNAT Destinations`, "x.test",
+			"win-bridge of today ignores HcnPolicyArgs"},
 	} {
 		t.Run(fmt.Sprintf("%s/v%d", tc.release, tc.api), func(t *testing.T) {
 			cf, err := ParseConf("x.conf", fmt.Appendf(nil, bothPolicies, tc.api))

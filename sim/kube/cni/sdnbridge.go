@@ -51,7 +51,8 @@ func (r *reader) handedOn(ipam *field) {
 		return
 	}
 	if f := ipam.val.get("ranges"); f != nil && f.val.kind != '0' && r.text(ipam.val, "subnet") == "" {
-		r.errorf(f.at, "sdnbridge does not pass ranges to the IPAM program, which fails with \"no IP ranges specified\"; write the range as subnet, or set enableDualStack among optionalFlags")
+		r.errorf(f.at,
+			"sdnbridge does not pass ranges to the IPAM program, which fails with \"no IP ranges specified\"; write the range as subnet, or set enableDualStack among optionalFlags")
 	}
 }
 
@@ -108,7 +109,8 @@ func (b *sdnBridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Servi
 	if conf.sdn.loopbackDSR && s.Build().Has(builds.DSR) {
 		ps.add(hns.OutBoundNATSettings{Destinations: []string{l.Prefix.Addr().String()}}, "loopbackDSR")
 	}
-	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all,
+		lease: l})
 	if err != nil {
 		b.release4and6(n, p)
 	}

@@ -50,7 +50,8 @@ func (r *reader) vpcBridgeConf(c *Conf, n *node) {
 	for _, s := range r.texts(n, "eniIPAddresses") {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
-			r.errorf(n.get("eniIPAddresses").val.begin, "invalid ENIIPAddress %s; write it with the prefix length of its subnet, such as 10.0.1.20/24", s)
+			r.errorf(n.get("eniIPAddresses").val.begin,
+				"invalid ENIIPAddress %s; write it with the prefix length of its subnet, such as 10.0.1.20/24", s)
 		} else if !c.vpc.address.IsValid() {
 			c.vpc.address = p
 		}
@@ -73,7 +74,8 @@ func (r *reader) vpcBridgeConf(c *Conf, n *node) {
 	c.vpc.serviceCIDR = r.text(n, "serviceCIDR")
 	if f := n.get("serviceCIDR"); c.vpc.serviceCIDR != "" {
 		if _, err := netip.ParsePrefix(c.vpc.serviceCIDR); err != nil {
-			r.errorf(f.val.begin, "serviceCIDR is %q, which is not a prefix such as 10.100.0.0/16; the plugin passes it to HNS unchanged", c.vpc.serviceCIDR)
+			r.errorf(f.val.begin, "serviceCIDR is %q, which is not a prefix such as 10.100.0.0/16; the plugin passes it to HNS unchanged",
+				c.vpc.serviceCIDR)
 		}
 	}
 	for name, want := range map[string][]string{"bridgeType": {"L2", "L3"}, "interfaceType": {"veth", "tap"}} {
@@ -89,7 +91,10 @@ func newVPCBridge(o Options, b *base) (Plugin, error) {
 	}
 	v := o.Conf.vpc
 	if !v.address.IsValid() {
-		return nil, fmt.Errorf("%s: eniIPAddresses is missing; on Windows the plugin derives the network's subnet and the pods' exceptions from the first address", o.Conf.file)
+		return nil,
+			fmt.Errorf(
+				"%s: eniIPAddresses is missing; on Windows the plugin derives the network's subnet and the pods' exceptions from the first address",
+				o.Conf.file)
 	}
 	if !v.address.Addr().Is4() {
 		return nil, fmt.Errorf("%s: eniIPAddresses begins with %s; on Windows the plugin supports only IPv4", o.Conf.file, v.address)
@@ -179,7 +184,8 @@ func (v *vpcBridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Servi
 		ps.add(hns.SDNRouteSettings{DestinationPrefix: service, NeedEncap: true}, "serviceCIDR")
 		ps.add(hns.SDNRouteSettings{DestinationPrefix: eni.Addr().String() + "/32", NeedEncap: true}, "eniIPAddresses")
 	}
-	r, err := v.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := v.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all,
+		lease: l})
 	if err != nil {
 		v.release4and6(n, p)
 	}
@@ -223,7 +229,8 @@ var (
 		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/network/bridge_windows.go FindOrCreateEndpoint", "aws/amazon-vpc-cni-plugins PR 93")
 	_ = evidence.New("cni.vpc-bridge-dns", evidence.Code,
 		"vpc-bridge takes name servers and search names from its own configuration, with {%namespace%} replaced by the pod's namespace, and ignores what the kubelet passes.",
-		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/config/kubernetes.go parseKubernetesArgs", "aws/amazon-vpc-cni-plugins plugins/vpc-bridge/plugin/commands.go Add")
+		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/config/kubernetes.go parseKubernetesArgs",
+		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/plugin/commands.go Add")
 	_ = evidence.New("cni.vpc-bridge-addresses", evidence.Inferred,
 		"The VPC resource controller gives pods secondary addresses of the node's ENI; winlab takes the first free ones after the node's own, at most 30.",
 		"aws/amazon-vpc-cni-plugins plugins/vpc-bridge/config/kubernetes.go parseKubernetesArgs")

@@ -105,7 +105,8 @@ func (b *bridge) ipams(n *kube.Node, prefix netip.Prefix) []hns.Ipam {
 // WhyNoIPv6 follows cni.win-bridge-one-address.
 func (b *bridge) WhyNoIPv6() (string, *evidence.Fact) {
 	if b.peerRoutes {
-		return "flanneld on Windows uses only the IPv4 subnet of its lease, and win-bridge only the first address that the IPAM returns", factOneAddress
+		return "flanneld on Windows uses only the IPv4 subnet of its lease, and win-bridge only the first address that the IPAM returns",
+			factOneAddress
 	}
 	return "win-bridge uses only the first address that the IPAM returns; sdnbridge and azure-vnet support both families", factOneAddress
 }
@@ -178,7 +179,8 @@ func (b *bridge) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service)
 	}
 	ps.ports(p, 0, conf.apiVersion == 2)
 	ps.loopback(s.Build(), l.Prefix.Addr())
-	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all, lease: l})
+	r, err := b.add(c, n, conf, p, s, newEndpoint{network: nw, suffix: "_" + conf.name, mac: hostMAC(l.Prefix.Addr()), policies: ps.all,
+		lease: l})
 	if err != nil {
 		pl.release(owner(p))
 	}

@@ -158,7 +158,8 @@ func (o *overlay) remoteSubnets(c *kube.Cluster, n *kube.Node, nw *hns.Network) 
 
 // WhyNoIPv6 follows cni.win-bridge-one-address.
 func (o *overlay) WhyNoIPv6() (string, *evidence.Fact) {
-	return "win-overlay uses only the first address that the IPAM returns, and refuses an IPv6 address (win-overlay doesn't support IPv6 now)", factOneAddress
+	return "win-overlay uses only the first address that the IPAM returns, and refuses an IPv6 address (win-overlay doesn't support IPv6 now)",
+		factOneAddress
 }
 
 func (o *overlay) pool(n *kube.Node) (*pool, error) {
@@ -187,7 +188,9 @@ func (o *overlay) Add(c *kube.Cluster, n *kube.Node, p *kube.Pod, s *hns.Service
 		return Result{}, wrap(p, err)
 	}
 	if conf.apiVersion == 2 && !o.release.atLeast(1, 2, 0) { // cni.win-overlay-v1-only
-		return Result{}, fmt.Errorf("pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.name)
+		return Result{},
+			fmt.Errorf(
+				"pod %s: failed to find HNSEndpoint %s_%s: win-overlay before release 1.2.0 does not know apiVersion 2, and takes the namespace for that of another container", owner(p), p.Name, conf.name)
 	}
 	if r, done, err := o.addAgain(n, p, s); done {
 		return r, err

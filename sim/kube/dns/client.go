@@ -78,7 +78,8 @@ func (c Client) Resolve(tool Tool, name string, ex Exchange) (trace.Lookup, []ne
 		return r.address(addr)
 	}
 	if !valid(name) {
-		return r.fail(trace.NameNotFound, fmt.Sprintf("%q is not a name that DNS can carry: labels have 1 to 63 characters, the whole at most 253.", name))
+		return r.fail(trace.NameNotFound,
+			fmt.Sprintf("%q is not a name that DNS can carry: labels have 1 to 63 characters, the whole at most 253.", name))
 	}
 	if c.Unknown != "" {
 		r.look.Verdict = trace.Unknown
@@ -157,7 +158,8 @@ func (c Client) windows(absolute string) []candidate {
 // suffixes are those of the interface, each once, the connection-specific one first.
 func (c Client) suffixes() []string {
 	own := strings.Trim(c.ConnectionSuffix, ".")
-	all := slices.DeleteFunc(slices.Clone(c.InterfaceSuffixes), func(s string) bool { return strings.Trim(s, ".") == "" || strings.EqualFold(strings.Trim(s, "."), own) })
+	all := slices.DeleteFunc(slices.Clone(c.InterfaceSuffixes),
+		func(s string) bool { return strings.Trim(s, ".") == "" || strings.EqualFold(strings.Trim(s, "."), own) })
 	if own != "" {
 		all = append([]string{own}, all...)
 	}

@@ -151,7 +151,8 @@ func TestQueriesInOrder(t *testing.T) {
 	}{
 		{"Windows completes a single label", windowsPod(), Ping, "win-webserver", "A win-webserver.default.svc.cluster.local."},
 		{"Windows asks a dotted name verbatim", windowsPod(), Ping, "a.b", "A a.b."},
-		{"nslookup asks for its server, then the bare label", windowsPod(), Nslookup, "kubernetes", "PTR 10.0.96.10.in-addr.arpa.; A kubernetes."},
+		{"nslookup asks for its server, then the bare label", windowsPod(), Nslookup, "kubernetes",
+			"PTR 10.0.96.10.in-addr.arpa.; A kubernetes."},
 		{"nslookup with a list asks the list first", windowsPodWithGlobalList(), Nslookup, "db.other",
 			"PTR 10.0.96.10.in-addr.arpa.; A db.other.default.svc.cluster.local.; A db.other.svc.cluster.local."},
 		{"Linux searches a short name", linuxPod(), Linux, "db.other", "A db.other.default.svc.cluster.local.; A db.other.svc.cluster.local."},
@@ -159,7 +160,8 @@ func TestQueriesInOrder(t *testing.T) {
 			"A www.example.com.default.svc.cluster.local.; A www.example.com.svc.cluster.local.; A www.example.com.cluster.local.; A www.example.com."},
 		{"without ndots:5 Linux asks an external name at once", ndots1, Linux, "www.example.com", "A www.example.com."},
 		{"an absolute name is asked once", linuxPod(), Linux, "www.example.com.", "A www.example.com."},
-		{"ping on Linux is a Linux program", linuxPod(), Ping, "kubernetes.default", "A kubernetes.default.default.svc.cluster.local.; A kubernetes.default.svc.cluster.local."},
+		{"ping on Linux is a Linux program", linuxPod(), Ping, "kubernetes.default",
+			"A kubernetes.default.default.svc.cluster.local.; A kubernetes.default.svc.cluster.local."},
 		{"both families", v6, Linux, "kubernetes", "A kubernetes.default.svc.cluster.local.; AAAA kubernetes.default.svc.cluster.local."},
 	} {
 		look, _ := c.client.Resolve(c.tool, c.name, exchange(testCluster()))
@@ -318,7 +320,8 @@ func TestAddressesAndBadNames(t *testing.T) {
 }
 
 func FuzzResolveName(f *testing.F) {
-	for _, s := range []string{"kubernetes", "kubernetes.default", "a..b", ".", `a\.b`, "10.0.0.1", "fe80::1%eth0", "\x00\xff", strings.Repeat("a.", 130)} {
+	for _, s := range []string{"kubernetes", "kubernetes.default", "a..b", ".", `a\.b`, "10.0.0.1", "fe80::1%eth0", "\x00\xff",
+		strings.Repeat("a.", 130)} {
 		f.Add(s, "default.svc.cluster.local", uint8(0))
 	}
 	cluster := testCluster()

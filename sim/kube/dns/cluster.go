@@ -305,7 +305,8 @@ func (c *Cluster) portRecords(s *set, name string, svc *Service, port, proto str
 		}
 		for _, t := range targets {
 			s.exists = true
-			s.records = append(s.records, &dns.SRV{Hdr: header(name, dns.TypeSRV), Weight: uint16(100 / max(len(targets), 1)), Port: p.Number, Target: t})
+			s.records = append(s.records, &dns.SRV{Hdr: header(name, dns.TypeSRV), Weight: uint16(100 / max(len(targets), 1)), Port: p.Number,
+				Target: t})
 		}
 	}
 }

@@ -50,7 +50,8 @@ func TestSpecification(t *testing.T) {
 		{"2.4.3 PTR", "PTR", "5.1.244.10.in-addr.arpa.", "NOERROR", "PTR pet-0.pets.default.svc.cluster.local."},
 		{"2.5 ExternalName", "A", "out.default" + d, "NOERROR", "CNAME www.example.com., A 203.0.113.10"},
 		{"2.5 the alias itself", "CNAME", "out.default" + d, "NOERROR", "CNAME www.example.com."},
-		{"2.5 an alias of an alias", "A", "alias.default" + d, "NOERROR", "CNAME out.default.svc.cluster.local., CNAME www.example.com., A 203.0.113.10"},
+		{"2.5 an alias of an alias", "A", "alias.default" + d, "NOERROR",
+			"CNAME out.default.svc.cluster.local., CNAME www.example.com., A 203.0.113.10"},
 		{"2.5 the other family", "AAAA", "out.default" + d, "NOERROR", "CNAME www.example.com."},
 		{"2.5 to nowhere", "A", "gone.default" + d, "NOERROR", "CNAME nowhere.example.com."},
 		{"2.6 pod", "A", "10-244-1-4.default.pod.cluster.local.", "NOERROR", "A 10.244.1.4"},
@@ -155,7 +156,8 @@ func TestMessages(t *testing.T) {
 }
 
 func FuzzAnswer(f *testing.F) {
-	for _, name := range []string{"kubernetes.default.svc.cluster.local.", "loop.default.svc.cluster.local.", "1.0.96.10.in-addr.arpa.", "_http._tcp.pets.default.svc.cluster.local.", "."} {
+	for _, name := range []string{"kubernetes.default.svc.cluster.local.", "loop.default.svc.cluster.local.", "1.0.96.10.in-addr.arpa.",
+		"_http._tcp.pets.default.svc.cluster.local.", "."} {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV, dns.TypePTR, dns.TypeANY} {
 			m := new(dns.Msg)
 			m.SetQuestion(name, qtype)

@@ -85,7 +85,8 @@ var (
 		"Windows 2000 registry reference, AllowUnqualifiedQuery")
 	factNslookup = evidence.NewParam("nslookup-interface-suffixes", "dns.nslookup-interface-suffixes", evidence.Stated,
 		"Without a global suffix search list, nslookup in Windows containers was observed to ask a name as written and to ignore the suffixes of the interface; on other Windows machines it was observed to add them, even to names with dots.",
-		"Azure/azure-container-networking#363", "containernetworking/plugins#229", srcSuffix, "isc.sans.edu diary 2024-05, D. Stevens: nslookup's debug options (DNS suffixes)")
+		"Azure/azure-container-networking#363", "containernetworking/plugins#229", srcSuffix,
+		"isc.sans.edu diary 2024-05, D. Stevens: nslookup's debug options (DNS suffixes)")
 	questionNslookup = evidence.NewQuestion("nslookup-interface-suffixes", factNslookup,
 		evidence.Answer{Value: "ignored", Means: "nslookup reads only the global suffix list"},
 		evidence.Answer{Value: suffixesUsed, Means: "nslookup adds the suffixes of the interface"})
@@ -125,7 +126,8 @@ var (
 		evidence.Answer{Value: failureEnds, Means: "Windows does not try another suffix after a failure of the server"})
 	factConnection = evidence.New("dns.windows-connection-suffix-first", evidence.Stated,
 		"The connection-specific suffix, which is where HNS puts an endpoint's Domain (DNSDomain in HNS v1), is tried before the suffixes of the interface's search list.",
-		"microsoft/hcsshim#1047", "microsoft/Windows-Containers#59 (ipconfig shows it first in the search list)", "Windows policy DNSClient.admx, DNS_UseDomainNameDevolution")
+		"microsoft/hcsshim#1047", "microsoft/Windows-Containers#59 (ipconfig shows it first in the search list)",
+		"Windows policy DNSClient.admx, DNS_UseDomainNameDevolution")
 	_ = evidence.New("dns.several-suffixes-order", evidence.Unknown,
 		"Where an endpoint has several suffixes and no Domain, one node showed the last of them as the connection-specific suffix, first in its search list; whether that is so on every build is not known. They are tried as they were given.",
 		"microsoft/Windows-Containers#59")
@@ -140,7 +142,8 @@ var (
 		"moby/libnetwork#1412")
 	_ = evidence.New("dns.node-servers", evidence.Stated,
 		"Nodes and containers in the node's network do not ask the cluster DNS but the node's own name servers, those that CoreDNS forwards to with /etc/resolv.conf.",
-		"kubernetes.io concepts/services-networking/dns-pod-service.md (Default; ClusterFirstWithHostNet is not supported on Windows)", "kubernetes.io tasks/administer-cluster/dns-custom-nameservers.md, CoreDNS ConfigMap options")
+		"kubernetes.io concepts/services-networking/dns-pod-service.md (Default; ClusterFirstWithHostNet is not supported on Windows)",
+		"kubernetes.io tasks/administer-cluster/dns-custom-nameservers.md, CoreDNS ConfigMap options")
 	factLinuxTimeout = evidence.New("dns.linux-timeout-ends-search", evidence.Code,
 		"On Linux a time-out or a refusal with a suffix ends the search; SERVFAIL does not. The name as it stands is still tried.",
 		srcGlibc+", __res_context_search")
@@ -161,7 +164,8 @@ var (
 		"A name outside of the cluster domain exists only if the lab lists it, for the cluster DNS or for a host that is a name server; the name servers of the world are not modelled.")
 	factForward = evidence.New("dns.forward-longest-zone", evidence.Code,
 		"CoreDNS asks the servers of the longest forwarded zone that a name is in, and only for names that neither its own domain nor its hosts have; it passes on their REFUSED, SERVFAIL or NXDOMAIN unchanged.",
-		"coredns/coredns plugin/forward/forward.go ServeDNS", "coredns/coredns plugin.cfg (order: hosts, kubernetes, forward)", "coredns/coredns plugin/hosts/README.md, fallthrough")
+		"coredns/coredns plugin/forward/forward.go ServeDNS", "coredns/coredns plugin.cfg (order: hosts, kubernetes, forward)",
+		"coredns/coredns plugin/hosts/README.md, fallthrough")
 	_ = evidence.New("dns.forward-servfail", evidence.Code,
 		"If a server does not answer within 2 seconds, the next one is asked; when none answers, the client gets SERVFAIL.",
 		"coredns/coredns plugin/forward/forward.go ServeDNS", "coredns/coredns plugin/forward/README.md, read_timeout")

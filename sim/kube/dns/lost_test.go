@@ -13,7 +13,8 @@ import (
 func TestASilentServerSaysWhy(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("10.96.0.11"), netip.MustParseAddr("10.96.0.12")
 	paths := map[netip.Addr]*trace.Path{
-		a: {Verdict: trace.Dropped, Reason: trace.NoLoadBalancer, Cause: "No load balancer: kube-proxy is down.", Summary: "No load balancer: kube-proxy is down. The packet ended elsewhere."},
+		a: {Verdict: trace.Dropped, Reason: trace.NoLoadBalancer, Cause: "No load balancer: kube-proxy is down.",
+			Summary: "No load balancer: kube-proxy is down. The packet ended elsewhere."},
 		b: {Verdict: trace.Dropped, Reason: trace.NoLoadBalancer, Cause: "No load balancer: kube-proxy is down."},
 		c: {Verdict: trace.NoReply, Reason: trace.NoWayBack, Summary: "The reply has no route back."},
 	}

@@ -34,7 +34,8 @@ func ParseAnswer(s string) (Answer, error) {
 	// A name without a dot is a mistyped code, and one that ends in a number an address.
 	last := s[strings.LastIndexByte(strings.TrimSuffix(s, "."), '.')+1:]
 	if !valid(s) || !strings.Contains(strings.Trim(s, "."), ".") || last[0] >= '0' && last[0] <= '9' {
-		return Answer{}, fmt.Errorf("%q is not an answer; write an address, the full name that this name is an alias of, NXDOMAIN, SERVFAIL or REFUSED", s)
+		return Answer{},
+			fmt.Errorf("%q is not an answer; write an address, the full name that this name is an alias of, NXDOMAIN, SERVFAIL or REFUSED", s)
 	}
 	return Answer{Alias: s}, nil
 }

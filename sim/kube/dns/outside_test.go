@@ -24,7 +24,8 @@ func TestParseAnswer(t *testing.T) {
 			t.Errorf("%q: %+v, %v", s, got, err)
 		}
 	}
-	for _, s := range []string{"", ".", "servfail", "NOERROR", "10.1.2.300", "10.1.2", "10.1.2.3:53", "a..b", strings.Repeat("a", 64) + ".b", "web"} {
+	for _, s := range []string{"", ".", "servfail", "NOERROR", "10.1.2.300", "10.1.2", "10.1.2.3:53", "a..b", strings.Repeat("a", 64) + ".b",
+		"web"} {
 		if got, err := ParseAnswer(s); err == nil {
 			t.Errorf("%q is %+v", s, got)
 		}
@@ -137,7 +138,10 @@ func TestForward(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	f := &Forwarder{Servers: []netip.Addr{corp}, Upstream: func(_ []netip.Addr, query []byte) ([]byte, bool) { return servers[corp].Answer(query), true }}
+	f := &Forwarder{Servers: []netip.Addr{corp}, Upstream: func(_ []netip.Addr, query []byte) ([]byte,
+		bool) {
+		return servers[corp].Answer(query), true
+	}}
 	if got := answered(t, f.Answer, "db.corp.example.com", "A"); got != "NOERROR A 192.168.5.10" {
 		t.Errorf("a forwarder: %s", got)
 	}
@@ -191,7 +195,8 @@ func TestReasons(t *testing.T) {
 		{"REFUSED", one, Ping, by("REFUSED", ""), trace.Unresolved, trace.NameServerFailed},
 		{"NXDOMAIN", one, Ping, by("NXDOMAIN", ""), trace.Unresolved, trace.NameNotFound},
 		{"an alias without an address", one, Ping, by("alias", ""), trace.Unresolved, trace.AliasDangling},
-		{"Windows asks no other server after a failure", answering(two, questionNextServer, failureEnds), Ping, by("SERVFAIL", "A"), trace.Unresolved, trace.NameServerFailed},
+		{"Windows asks no other server after a failure", answering(two, questionNextServer, failureEnds), Ping, by("SERVFAIL", "A"),
+			trace.Unresolved, trace.NameServerFailed},
 		{"both fail", two, Ping, by("SERVFAIL", "SERVFAIL"), trace.Unresolved, trace.NameServerFailed},
 		{"dropped on the way", one, Ping, lost(trace.Dropped, trace.NoRoute), trace.Unresolved, trace.NameServerSilent},
 		{"the reply came from elsewhere", one, Ping, lost(trace.NoReply, trace.UnexpectedSource), trace.Unresolved, trace.NameReplyStrayed},
@@ -224,7 +229,8 @@ func TestReasons(t *testing.T) {
 	if look, _ := global.Resolve(Ping, "web", suffixes.exchange(t)); look.Verdict != trace.Delivered {
 		t.Errorf("the next suffix: %s %s", look.Verdict, look.Summary)
 	}
-	if look, _ := answering(global, questionNextSuffix, failureEnds).Resolve(Ping, "web", suffixes.exchange(t)); look.Verdict != trace.Unresolved || look.Reason != trace.NameServerFailed {
+	if look, _ := answering(global, questionNextSuffix, failureEnds).Resolve(Ping, "web",
+		suffixes.exchange(t)); look.Verdict != trace.Unresolved || look.Reason != trace.NameServerFailed {
 		t.Errorf("no other suffix: %s %s", look.Verdict, look.Summary)
 	}
 }
@@ -246,7 +252,8 @@ func TestNoQuestion(t *testing.T) {
 	none := func(c Client) Client { return answering(c, nil, "") }
 	linux := linuxPod()
 	linux.Servers = append(linux.Servers, netip.MustParseAddr("10.96.0.11"))
-	fails := answers{"web.default.svc.cluster.local.": "SERVFAIL", "web.svc.cluster.local.": "SERVFAIL", "web.cluster.local.": "SERVFAIL", "web.": "SERVFAIL"}
+	fails := answers{"web.default.svc.cluster.local.": "SERVFAIL", "web.svc.cluster.local.": "SERVFAIL", "web.cluster.local.": "SERVFAIL",
+		"web.": "SERVFAIL"}
 	no := answers{"web.default.svc.cluster.local.": "NXDOMAIN", "web.svc.cluster.local.": "NXDOMAIN", "web.cluster.local.": "A"}
 	none(linux).Resolve(Linux, "web", fails.exchange(t))
 	none(windowsPod()).Resolve(Ping, "web", fails.exchange(t))

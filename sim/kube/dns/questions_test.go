@@ -73,24 +73,32 @@ func TestSearch(t *testing.T) {
 		reason trace.Reason
 		says   string // part of the summary
 	}{
-		{"Windows ends with the list", global, Ping, no, []string{first, second, third}, trace.NameNotFound, "Every name that was tried failed: NXDOMAIN."},
+		{"Windows ends with the list", global, Ping, no, []string{first, second, third}, trace.NameNotFound,
+			"Every name that was tried failed: NXDOMAIN."},
 		{"nslookup ends with the bare name", global, Nslookup, no, []string{ptr, first, second, third, "web."}, trace.NameNotFound, "NXDOMAIN"},
 		{"Linux ends with the bare name", linuxPod(), Linux, no, []string{first, second, third, "web."}, trace.NameNotFound, "NXDOMAIN"},
 		{"the second suffix", global, Ping, with(second, "A"), []string{first, second}, trace.OK, ""},
 		{"the bare name", linuxPod(), Linux, with("web.", "A"), []string{first, second, third, "web."}, trace.OK, ""},
 		{"a name without an address leads on", global, Ping, with(first, "empty"), []string{first, second, third}, trace.NameNotFound,
 			"Every name that was tried failed: NXDOMAIN, no address for an existing name."},
-		{"on Linux too", linuxPod(), Linux, with(first, "empty"), []string{first, second, third, "web."}, trace.NameNotFound, "no address for an existing name"},
-		{"on Windows a refusal leads on", global, Ping, with(first, "REFUSED"), []string{first, second, third}, trace.NameServerFailed, "REFUSED, NXDOMAIN"},
-		{"on Linux a refusal ends the suffixes", linuxPod(), Linux, with(first, "REFUSED"), []string{first, "web."}, trace.NameServerFailed, "REFUSED, NXDOMAIN"},
-		{"on Linux a failure leads on", linuxPod(), Linux, with(first, "SERVFAIL"), []string{first, second, third, "web."}, trace.NameServerFailed, "SERVFAIL, NXDOMAIN"},
+		{"on Linux too", linuxPod(), Linux, with(first, "empty"), []string{first, second, third, "web."}, trace.NameNotFound,
+			"no address for an existing name"},
+		{"on Windows a refusal leads on", global, Ping, with(first, "REFUSED"), []string{first, second, third}, trace.NameServerFailed,
+			"REFUSED, NXDOMAIN"},
+		{"on Linux a refusal ends the suffixes", linuxPod(), Linux, with(first, "REFUSED"), []string{first, "web."}, trace.NameServerFailed,
+			"REFUSED, NXDOMAIN"},
+		{"on Linux a failure leads on", linuxPod(), Linux, with(first, "SERVFAIL"), []string{first, second, third, "web."},
+			trace.NameServerFailed, "SERVFAIL, NXDOMAIN"},
 		{"on Windows a time-out ends it", global, Ping, with(second, ""), []string{first, second}, trace.NameServerSilent,
 			"The time-out ended the look-up before web.cluster.local. was tried (dns.windows-timeout-ends)."},
 		{"on Linux the bare name is still tried", linuxPod(), Linux, with(second, ""), []string{first, second, "web."}, trace.NameServerSilent,
 			"The time-out ended the look-up before web.cluster.local. was tried (dns.linux-timeout-ends-search)."},
-		{"a time-out of the last name keeps nothing from being tried", linuxPod(), Linux, with("web.", ""), []string{first, second, third, "web."}, trace.NameServerSilent, "the query timed out."},
-		{"nslookup goes on when its server has no name", global, Nslookup, with(ptr, ""), []string{ptr, first, second, third, "web."}, trace.NameNotFound, "NXDOMAIN"},
-		{"nslookup's words", global, Nslookup, with(first, ""), []string{ptr, first}, trace.NameServerSilent, `nslookup prints "DNS request timed out".`},
+		{"a time-out of the last name keeps nothing from being tried", linuxPod(), Linux, with("web.", ""),
+			[]string{first, second, third, "web."}, trace.NameServerSilent, "the query timed out."},
+		{"nslookup goes on when its server has no name", global, Nslookup, with(ptr, ""), []string{ptr, first, second, third, "web."},
+			trace.NameNotFound, "NXDOMAIN"},
+		{"nslookup's words", global, Nslookup, with(first, ""), []string{ptr, first}, trace.NameServerSilent,
+			`nslookup prints "DNS request timed out".`},
 		{"nslookup without a list", windowsPod(), Nslookup, no, []string{ptr, "web."}, trace.NameNotCompleted,
 			"web was asked as written: NXDOMAIN. nslookup reads only the global suffix list, which is empty"},
 	} {
@@ -124,9 +132,11 @@ func TestDottedNames(t *testing.T) {
 		asked  string
 		says   string
 	}{
-		{"Windows", windowsPodWithGlobalList(), Ping, "A db.other.", "db.other has a dot, so it was asked as written: NXDOMAIN. No suffix was added."},
+		{"Windows", windowsPodWithGlobalList(), Ping, "A db.other.",
+			"db.other has a dot, so it was asked as written: NXDOMAIN. No suffix was added."},
 		{"the policy", multi, Ping, "A db.other.; A db.other.default.svc.cluster.local.; A db.other.svc.cluster.local.", ""},
-		{"the policy is not nslookup's", multi, Nslookup, "PTR 10.0.96.10.in-addr.arpa.; A db.other.default.svc.cluster.local.; A db.other.svc.cluster.local.", ""},
+		{"the policy is not nslookup's", multi, Nslookup,
+			"PTR 10.0.96.10.in-addr.arpa.; A db.other.default.svc.cluster.local.; A db.other.svc.cluster.local.", ""},
 	} {
 		look, _ := c.client.Resolve(c.tool, "db.other", exchange(testCluster()))
 		if asked(look) != c.asked || look.Summary != c.says {
@@ -151,7 +161,8 @@ func TestSecondServer(t *testing.T) {
 		{"says no", answers{name: "NXDOMAIN"}, Ping, []string{"10.96.0.10 " + name}},
 		{"has no address", answers{name: "empty"}, Ping, []string{"10.96.0.10 " + name}},
 		{"says yes", answers{name: "A"}, Ping, []string{"10.96.0.10 " + name}},
-		{"the name of nslookup's server", answers{}, Nslookup, []string{"10.96.0.10 10.0.96.10.in-addr.arpa.", "10.96.0.10 web.", "10.96.0.11 web."}},
+		{"the name of nslookup's server", answers{}, Nslookup, []string{"10.96.0.10 10.0.96.10.in-addr.arpa.", "10.96.0.10 web.",
+			"10.96.0.11 web."}},
 	} {
 		t.Run(c.title, func(t *testing.T) {
 			client := windowsPod()
@@ -239,7 +250,8 @@ func TestWhatHasNoRecords(t *testing.T) {
 			t.Errorf("%s %s: %s %v", q.qtype, q.name, code, got)
 		}
 	}
-	for name, want := range map[string]bool{"kubernetes.default.svc.cluster.local.": true, "www.example.com.": false, "nowhere.example.com.": false, "out.default.svc.cluster.local.": true} {
+	for name, want := range map[string]bool{"kubernetes.default.svc.cluster.local.": true, "www.example.com.": false,
+		"nowhere.example.com.": false, "out.default.svc.cluster.local.": true} {
 		m, q := new(dns.Msg), new(dns.Msg)
 		wire, err := q.SetQuestion(name, dns.TypeA).Pack()
 		if err != nil {

@@ -46,7 +46,8 @@ func (r *resolution) search(kind Tool, candidates []candidate) bool {
 		if r.try(cand) {
 			return true
 		}
-		if kind != Linux && i < len(candidates)-1 && !r.silent && slices.ContainsFunc(r.rcodes[before:], failure) && r.c.answer(questionNextSuffix) == failureEnds {
+		if kind != Linux && i < len(candidates)-1 && !r.silent && slices.ContainsFunc(r.rcodes[before:], failure) &&
+			r.c.answer(questionNextSuffix) == failureEnds {
 			return false
 		}
 		if !asIs {
@@ -293,12 +294,16 @@ func (r *resolution) failed(name string) (trace.Lookup, []netip.Addr) {
 	case r.silent:
 		return r.unanswered(kind)
 	case len(r.look.Queries) == 0:
-		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s is a single label, no suffix is configured, and Windows asks no server for a bare label (%s).", name, factSingle.ID))
+		return r.fail(trace.NameNotCompleted,
+			fmt.Sprintf("%s is a single label, no suffix is configured, and Windows asks no server for a bare label (%s).", name, factSingle.ID))
 	case kind != Linux && !dns.IsFqdn(name) && slices.Contains(r.rcodes, "NXDOMAIN") && r.bareOnly(absolute) && !r.complete(absolute):
 		if dots(absolute) > 0 {
 			return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s has a dot, so it was asked as written: %s. No suffix was added.", name, answers))
 		}
-		return r.fail(trace.NameNotCompleted, fmt.Sprintf("%s was asked as written: %s. %s reads only the global suffix list, which is empty; Resolve-DnsName uses the suffix of the interface.", name, answers, r.tool))
+		return r.fail(trace.NameNotCompleted,
+			fmt.Sprintf(
+				"%s was asked as written: %s. %s reads only the global suffix list, which is empty; Resolve-DnsName uses the suffix of the interface.",
+				name, answers, r.tool))
 	}
 	switch {
 	case r.alias != "":
@@ -338,7 +343,8 @@ func (r *resolution) unanswered(kind Tool) (trace.Lookup, []netip.Addr) {
 		r.look.Verdict = trace.Unknown
 		return r.fail(trace.ModelHole, "A program answered on port 53, and the lab does not say which names it knows: give the host its records.")
 	case strayed:
-		return r.fail(trace.NameReplyStrayed, "An answer arrived, but not from the server that was asked or not to this question, so the resolver ignored it; see the query's path.")
+		return r.fail(trace.NameReplyStrayed,
+			"An answer arrived, but not from the server that was asked or not to this question, so the resolver ignored it; see the query's path.")
 	case refused:
 		return r.fail(trace.NameServerRefused, "The question was refused: no program answers on port 53 of the name server."+r.lost())
 	}
@@ -405,7 +411,8 @@ func (r *resolution) untried() string {
 
 // suffixes are all that the machine has.
 func (r *resolution) suffixes() []string {
-	return slices.DeleteFunc(slices.Concat([]string{r.c.ConnectionSuffix}, r.c.InterfaceSuffixes, r.c.GlobalSuffixes), func(s string) bool { return strings.Trim(s, ".") == "" })
+	return slices.DeleteFunc(slices.Concat([]string{r.c.ConnectionSuffix}, r.c.InterfaceSuffixes, r.c.GlobalSuffixes),
+		func(s string) bool { return strings.Trim(s, ".") == "" })
 }
 
 // complete reports whether adding a configured suffix could not have helped: there is

@@ -83,7 +83,8 @@ func TestUnchangedIsThere(t *testing.T) {
 
 // TestInternalLocalLost is the same for a cluster IP with local backends only.
 func TestInternalLocalLost(t *testing.T) {
-	for version, lost := range map[string]bool{"1.25": false, "1.31.13": true, "1.31.14": false, "1.33.5": true, "1.33.6": false, "1.34.1": true, "1.36": false} {
+	for version, lost := range map[string]bool{"1.25": false, "1.31.13": true, "1.31.14": false, "1.33.5": true, "1.33.6": false,
+		"1.34.1": true, "1.36": false} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		k := l.start()
 		s := web("10.244.1.5", "10.244.2.7")
@@ -194,12 +195,16 @@ func TestServiceChanges(t *testing.T) {
 		change func(*kube.Service)
 		want   []string
 	}{
-		{"cluster IP", func(s *kube.Service) { s.ClusterIPs[0] = ip("10.96.0.99") }, []string{strings.Replace(cluster, "0.10:", "0.99:", 1), node}},
+		{"cluster IP", func(s *kube.Service) { s.ClusterIPs[0] = ip("10.96.0.99") },
+			[]string{strings.Replace(cluster, "0.10:", "0.99:", 1), node}},
 		{"port", func(s *kube.Service) { s.Ports[0].Port = 8000 }, []string{strings.Replace(cluster, ":80/", ":8000/", 1), node}},
 		{"node port", func(s *kube.Service) { s.Ports[0].NodePort = 0 }, []string{cluster}},
-		{"affinity", func(s *kube.Service) { s.ClientIPAffinity = true }, []string{strings.Replace(cluster, "dist=0", "dist=2", 1), strings.Replace(node, "dist=0", "dist=2", 1)}},
-		{"internalTrafficPolicy", func(s *kube.Service) { s.InternalLocal = true }, []string{strings.Replace(cluster, " 10.244.2.7", "", 1), node}},
-		{"externalTrafficPolicy", func(s *kube.Service) { s.ExternalLocal = true }, []string{cluster, "node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]"}},
+		{"affinity", func(s *kube.Service) { s.ClientIPAffinity = true },
+			[]string{strings.Replace(cluster, "dist=0", "dist=2", 1), strings.Replace(node, "dist=0", "dist=2", 1)}},
+		{"internalTrafficPolicy", func(s *kube.Service) { s.InternalLocal = true },
+			[]string{strings.Replace(cluster, " 10.244.2.7", "", 1), node}},
+		{"externalTrafficPolicy", func(s *kube.Service) { s.ExternalLocal = true },
+			[]string{cluster, "node:30080/TCP->8080 src= flags=1/18 dist=0 [10.244.1.5]"}},
 		{"external address", func(s *kube.Service) { s.ExternalIPs = []netip.Addr{ip("198.51.100.1")} },
 			[]string{cluster, node, "198.51.100.1:80/TCP->8080 src= flags=0/16 dist=0 [10.244.1.5 10.244.2.7]"}},
 		{"load balancer address", func(s *kube.Service) { s.IngressIPs = []netip.Addr{ip("198.51.100.2")} },
@@ -225,7 +230,8 @@ func TestServiceChanges(t *testing.T) {
 // local endpoint, which kube-proxy must not delete when the backend goes. Some patches
 // do (kubeproxy.stale-remote-endpoints).
 func TestLocalEndpointIsNotDeleted(t *testing.T) {
-	for version, gone := range map[string]bool{"1.14": false, "1.18": false, "1.20": false, "1.25": false, "1.30": false, "1.31.8": true, "1.31.9": false,
+	for version, gone := range map[string]bool{"1.14": false, "1.18": false, "1.20": false, "1.25": false, "1.30": false, "1.31.8": true,
+		"1.31.9": false,
 		"1.32.4": true, "1.32.5": false, "1.33.0": true, "1.33.1": false, "1.37": false} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		k := l.start()
@@ -244,7 +250,8 @@ func TestLocalEndpointIsNotDeleted(t *testing.T) {
 // Two Services lose a remote backend each in one sync; some patches forget the first's
 // (kubeproxy.stale-remote-endpoints).
 func TestStaleRemoteEndpoints(t *testing.T) {
-	for version, left := range map[string]int{"1.30": 0, "1.31": 1, "1.32.9": 1, "1.32.10": 0, "1.33.5": 1, "1.33.6": 0, "1.34.1": 1, "1.34.2": 0, "1.37": 0} {
+	for version, left := range map[string]int{"1.30": 0, "1.31": 1, "1.32.9": 1, "1.32.10": 0, "1.33.5": 1, "1.33.6": 0, "1.34.1": 1,
+		"1.34.2": 0, "1.37": 0} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		k := l.start()
 		a, b := web("10.244.1.5", "10.244.2.7"), web("10.244.1.5", "10.244.2.8")
@@ -262,7 +269,8 @@ func TestStaleRemoteEndpoints(t *testing.T) {
 // The load balancer of a load balancer address is not deleted with its Service
 // (kubeproxy.load-balancer-ip-leaks).
 func TestIngressLeaks(t *testing.T) {
-	for version, leaks := range map[string]bool{"1.23": false, "1.24.2": true, "1.24.6": true, "1.24.7": false, "1.25.2": true, "1.25.3": false, "1.26.0": false} {
+	for version, leaks := range map[string]bool{"1.23": false, "1.24.2": true, "1.24.6": true, "1.24.7": false, "1.25.2": true,
+		"1.25.3": false, "1.26.0": false} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		k := l.start()
 		s := web("10.244.1.5")
@@ -278,7 +286,8 @@ func TestIngressLeaks(t *testing.T) {
 // Without a backend on the node some patches leave a load balancer's cluster IP out when
 // externalTrafficPolicy is Local (kubeproxy.ready-endpoints).
 func TestClusterIPWithoutLocalBackends(t *testing.T) {
-	for version, there := range map[string]bool{"1.24.9": true, "1.24.10": true, "1.26.1": false, "1.26.2": false, "1.26.3": true, "1.27": true} {
+	for version, there := range map[string]bool{"1.24.9": true, "1.24.10": true, "1.26.1": false, "1.26.2": false, "1.26.3": true,
+		"1.27": true} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		s := web("10.244.2.7")
 		s.ExternalLocal, s.IngressIPs = true, []netip.Addr{ip("198.51.100.2")}

@@ -92,8 +92,10 @@ func (p *proxier) vipEndpoint(s *portState, k *known, r *Report) bool {
 	if !p.network.Is(hns.Overlay) || k.find("", s.clusterIP) != nil {
 		return true
 	}
-	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: roleVIPEndpoint, object: s.clusterIP.String(), what: created, fact: factVIPEndpoint}
-	e, err := p.createRemote(s.clusterIP, p.hns.HostMAC(), p.nodeIP, &trace.Origin{What: "kube-proxy's endpoint for the cluster IP of " + s.svc.Key()})
+	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: roleVIPEndpoint, object: s.clusterIP.String(), what: created,
+		fact: factVIPEndpoint}
+	e, err := p.createRemote(s.clusterIP, p.hns.HostMAC(), p.nodeIP,
+		&trace.Origin{What: "kube-proxy's endpoint for the cluster IP of " + s.svc.Key()})
 	if err != nil {
 		entry.what, entry.err, entry.frontends = failed, err, p.frontendsOf(s)
 		r.add(entry)
@@ -111,7 +113,8 @@ func (p *proxier) vipEndpoint(s *portState, k *known, r *Report) bool {
 // remoteEndpoint makes the endpoint of a backend on another machine
 // (factRemoteEndpoint); nil when HNS refuses.
 func (p *proxier) remoteEndpoint(s *portState, b *backend, k *known, r *Report) *hns.Endpoint {
-	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: created, fact: factRemoteEndpoint}
+	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: created,
+		fact: factRemoteEndpoint}
 	var pa netip.Addr
 	if p.network.Is(hns.Overlay) {
 		if pa = p.remoteSubnetPA(b.addr); !pa.IsValid() {

@@ -110,7 +110,8 @@ func TestLookup(t *testing.T) {
 	for _, c := range lookups {
 		for version := range strings.FieldsSeq(c.versions) {
 			l := newLabAt(t, ws2022, version, hns.L2Bridge)
-			dup, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.5"}}})
+			dup, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote,
+				IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.5"}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +175,8 @@ func TestLookupOfAReusedAddress(t *testing.T) {
 	for _, c := range lookups {
 		for version := range strings.FieldsSeq(c.versions) {
 			l := newLabAt(t, ws2022, version, hns.L2Bridge)
-			stale, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.8"}}})
+			stale, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, Flags: hns.EndpointRemote,
+				IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.8"}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,7 +210,8 @@ func TestHashOfBackends(t *testing.T) {
 // With the first lists of endpoints only the first address of one counts: the IPv6 address
 // of a pod here is not found, and its backend is left out (kubeproxy.endpoint-lookup).
 func TestFirstAddress(t *testing.T) {
-	for version, found := range map[string]bool{"1.21.14": true, "1.22.17": false, "1.24.11": false, "1.24.12": true, "1.26.2": false, "1.26.3": true, "1.36.4": true} {
+	for version, found := range map[string]bool{"1.21.14": true, "1.22.17": false, "1.24.11": false, "1.24.12": true, "1.26.2": false,
+		"1.26.3": true, "1.36.4": true} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		if err := l.hns.DeleteEndpoint(l.pods["10.244.1.5"].ID); err != nil {
 			t.Fatal(err)
@@ -217,11 +220,13 @@ func TestFirstAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.drop()
-		net, err := l.hns.CreateNetwork(hns.Network{Name: "cbr0", Type: hns.L2Bridge, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24"}, {IpAddressPrefix: "fd00::1:0/112"}}}}})
+		net, err := l.hns.CreateNetwork(hns.Network{Name: "cbr0", Type: hns.L2Bridge,
+			Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24"}, {IpAddressPrefix: "fd00::1:0/112"}}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.5"}, {IpAddress: "fd00::1:5"}}}); err != nil {
+		if _, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: net.ID,
+			IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.5"}, {IpAddress: "fd00::1:5"}}}); err != nil {
 			t.Fatal(err)
 		}
 		s := web("10.244.1.5", "fd00::1:5")
@@ -237,19 +242,22 @@ func TestFirstAddress(t *testing.T) {
 // Service port is left out, and everything about it says why.
 func TestRefusedClusterIPEndpoint(t *testing.T) {
 	l := newLabWith(t, ws2022, "1.36.4", hns.Overlay, hns.Options{Node: "win1", ManagementIP: ip("192.168.1.11"), HostMAC: "x"})
-	if _, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.3"}}}); err != nil {
+	if _, err := l.hns.CreateEndpoint(hns.Endpoint{HostComputeNetwork: l.net.ID,
+		IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.3"}}}); err != nil {
 		t.Fatal(err) // the source VIP
 	}
 	s := web("10.244.1.5")
 	everywhere(s)
 	r := l.sync(l.start("--source-vip=10.244.1.3"), s)
 	l.want()
-	if len(r.entries) != 1 || r.entries[0].role != roleVIPEndpoint || r.entries[0].what != failed || r.entries[0].fact != factVIPEndpoint || len(r.entries[0].frontends) != 4 {
+	if len(r.entries) != 1 || r.entries[0].role != roleVIPEndpoint || r.entries[0].what != failed || r.entries[0].fact != factVIPEndpoint ||
+		len(r.entries[0].frontends) != 4 {
 		t.Errorf("report %s", r)
 	}
 	for _, a := range []netip.Addr{{}, ip("10.96.0.10"), ip("198.51.100.1"), ip("198.51.100.2")} {
 		because, made := r.Missing("win1", s, s.Ports[0], a)
-		if made || !strings.HasPrefix(because, "kube-proxy gave up on this port of the Service before it came to ") || !strings.Contains(because, ": endpoint of the cluster IP 10.96.0.10 failed: hcnCreateEndpoint failed") {
+		if made || !strings.HasPrefix(because, "kube-proxy gave up on this port of the Service before it came to ") ||
+			!strings.Contains(because, ": endpoint of the cluster IP 10.96.0.10 failed: hcnCreateEndpoint failed") {
 			t.Errorf("%s: %q", a, because)
 		}
 	}

@@ -40,10 +40,12 @@ var (
 		"A backend that runs on this node and has no HNS endpoint is left out.", srcProxier+" (syncProxyRules)")
 	_ = evidence.New("kubeproxy.endpoint-lookup", evidence.Code,
 		"Of two HNS endpoints with one address kube-proxy takes the first (before 1.22.12, 1.23.9, 1.24), the last (before 1.31.9, 1.32.5, 1.33.1, 1.34), the remote one (before 1.34.8, 1.35.5, 1.36.1), or the local one, deleting the remote one. With the first list at the start of a sync, up to 1.24.11, 1.25.7 and 1.26.2, only an endpoint's first address counts.",
-		srcHNS+" (getAllEndpointsByNetwork)", srcHNSv2+" (getEndpointByIpAddress)", "kubernetes/kubernetes PR 109124", "kubernetes/kubernetes PR 131138", "kubernetes/kubernetes PR 138000", "kubernetes/kubernetes PR 115503")
+		srcHNS+" (getAllEndpointsByNetwork)", srcHNSv2+" (getEndpointByIpAddress)", "kubernetes/kubernetes PR 109124",
+		"kubernetes/kubernetes PR 131138", "kubernetes/kubernetes PR 138000", "kubernetes/kubernetes PR 115503")
 	_ = evidence.New("kubeproxy.endpoint-made-twice", evidence.Code,
 		"The first versions that list the endpoints at the start of a sync, 1.22.12, 1.23.9 and 1.24.0 to 1.24.9, 1.25.5 and 1.26.0, put the remote endpoint of a cluster IP into that list when they make it, and not that of a backend: every Service port of the sync with that backend makes one of its own.",
-		"kubernetes/kubernetes v1.22.17 pkg/proxy/winkernel/proxier.go (syncProxyRules)", "kubernetes/kubernetes v1.24.10 pkg/proxy/winkernel/proxier.go (updateQueriedEndpoints)")
+		"kubernetes/kubernetes v1.22.17 pkg/proxy/winkernel/proxier.go (syncProxyRules)",
+		"kubernetes/kubernetes v1.24.10 pkg/proxy/winkernel/proxier.go (updateQueriedEndpoints)")
 	factStale = evidence.New("kubeproxy.stale-remote-endpoints", evidence.Code,
 		"From 1.31 a sync deletes the endpoints with the addresses of remote backends that went away, if nothing refers to them: before 1.31.9, 1.32.5 and 1.33.1 also a pod's own endpoint with that address; before 1.32.10, 1.33.6, 1.34.2 and in all of 1.31 only those of the last Service that lost any in that sync.",
 		srcProxier+" (syncProxyRules, endpointsMapChange)", "kubernetes/kubernetes PR 131138", "kubernetes/kubernetes PR 135146")
@@ -90,23 +92,27 @@ var (
 		srcProxier+" (syncProxyRules)")
 	factWildcardVIP = evidence.New("kubeproxy.wildcard-vip", evidence.Code,
 		"kube-proxy 1.14.0 takes any load balancer with the same ports and number of backends for that of a node port, so with nodePort equal to port the node port's is never made.",
-		"kubernetes/kubernetes v1.14.0 pkg/proxy/winkernel/hnsV2.go (getLoadBalancer)", "kubernetes/kubernetes issue 78574", "kubernetes/kubernetes PR 78874")
+		"kubernetes/kubernetes v1.14.0 pkg/proxy/winkernel/hnsV2.go (getLoadBalancer)", "kubernetes/kubernetes issue 78574",
+		"kubernetes/kubernetes PR 78874")
 	factIdentity = evidence.New("kubeproxy.load-balancer-identity", evidence.Code,
 		"A load balancer that exists is taken for the wanted one by protocol, ports, VIP and number of backends or, from 1.24.9, 1.25.5 and 1.26, a hash of the backends' ids, beside which the family counts from 1.33.8, 1.34.4, 1.35.1 and 1.36; flags and SourceVIP are not compared.",
 		srcHNS+" (findLoadBalancerID, hashEndpoints)", srcHNSv2+" (getLoadBalancer)")
 	factDeletedReused = evidence.New("kubeproxy.deleted-load-balancer-reused", evidence.Code,
 		"From 1.22.12, 1.23.9 and 1.24 a sync compares with a list of load balancers taken at its start. When backends change but not those of a load balancer with internalTrafficPolicy Local, versions from 1.31.0 on delete it and then find it in that list, so that it is missing until the next change; repaired in 1.31.14, 1.32.10, 1.33.6, 1.34.2 and 1.35.0.",
-		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer, hashEndpoints)", "kubernetes/kubernetes#133928", "kubernetes/kubernetes PR 133953")
+		srcProxier+" (deleteExistingLoadBalancer)", srcHNS+" (getLoadBalancer, hashEndpoints)", "kubernetes/kubernetes#133928",
+		"kubernetes/kubernetes PR 133953")
 	_ = evidence.New("kubeproxy.id-case", evidence.Code,
 		"1.24.10, 1.25.6 and 1.26.1 to 1.30 hash the ids of backends that they know in upper case and those in HNS's list as HNS writes them, which is lower case. So they never recognise a load balancer of an earlier sync, and make it again.",
 		"kubernetes/kubernetes 1.29.15 pkg/proxy/winkernel/hns.go hashEndpoints (1.31 takes both in upper case)",
 		"kubernetes/kubernetes#130963 (kube-proxy's log of the ids from HNS)", "kubernetes/kubernetes#135802 (hnsdiag list loadbalancers)")
 	factReplaces = evidence.New("kubeproxy.load-balancer-replaces", evidence.Code,
 		"When HNS says that a new load balancer's frontend is taken, kube-proxy from 1.37 deletes the one load balancer in its list with the same VIP, protocol, ports and family, even another Service's, and tries again; with none or several such it fails, as versions before do.",
-		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:425 (createOrReplaceLoadbalancer, findExistingLBIdByFrontend)", "kubernetes/kubernetes PR 139503")
+		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:425 (createOrReplaceLoadbalancer, findExistingLBIdByFrontend)",
+		"kubernetes/kubernetes PR 139503")
 	factUpdate = evidence.New("kubeproxy.update", evidence.Code,
 		"When backends change, kube-proxy deletes a Service's load balancers and makes them again; from 1.31 it changes them in place where the build's HNS can, as the library says that it was built with: HNS 15.4 and later by hcsshim 0.8.26 (1.31) and hnslib 0.0.8 (1.32.0 to .5, 1.33.0 and .1), 15.5 and later 15.x by hnslib 0.1.1 (1.32.6, 1.33.2, 1.34 and 1.35.0 on), and 16.0 as well by hnslib 0.1.2 (from 1.35.1) and 0.1.3 (1.37). HNS 15.4 is said to change and does not.",
-		srcProxier+" (requiresUpdateLoadbalancer)", "microsoft/hnslib hcn/hcnglobals.go ModifyLoadbalancerVersion", "kubernetes/kubernetes issue 131466")
+		srcProxier+" (requiresUpdateLoadbalancer)", "microsoft/hnslib hcn/hcnglobals.go ModifyLoadbalancerVersion",
+		"kubernetes/kubernetes issue 131466")
 	_ = evidence.New("kubeproxy.optimisation", evidence.Code,
 		"From 1.24.10, 1.25.6 and 1.26.1 a change of backends keeps remote endpoints and load balancers until they are known to differ; the annotation winProxyOptimization: disabled brings the old behaviour back.",
 		srcProxier+" (cleanupAllPolicies)")
@@ -121,7 +127,8 @@ var (
 		srcProxier+" (syncProxyRules)")
 	_ = evidence.New("kubeproxy.hns-not-running", evidence.Code,
 		"When HNS does not run (0x6b5), kube-proxy from 1.37 leaves the sync out and keeps the ids of load balancers that it could not delete; before, it takes the network for changed and the load balancers for deleted. The simulated HNS always runs.",
-		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/proxier.go:1214 (syncProxyRules)", "kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:623 (deleteLoadBalancer)", "kubernetes/kubernetes PR 139503")
+		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/proxier.go:1214 (syncProxyRules)",
+		"kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:623 (deleteLoadBalancer)", "kubernetes/kubernetes PR 139503")
 	_ = evidence.New("kubeproxy.exits-when-node-changes", evidence.Code,
 		"From 1.37 kube-proxy ends when its Node's addresses change or its Node is deleted, so that it is started again with the new ones; before, it goes on with the old addresses. Nodes of a lab do not change.",
 		"kubernetes/kubernetes v1.37.0 pkg/proxy/node.go:208 (OnNodeChange, OnNodeDelete)", "kubernetes/kubernetes PR 138183")
@@ -130,7 +137,8 @@ var (
 		"kubernetes/kubernetes cmd/kube-proxy/app/server_windows.go", srcProxier+" (DualStackCompatible, newServiceInfo)")
 	_ = evidence.New("kubeproxy.backend-order", evidence.Code,
 		"From 1.21 kube-proxy takes a Service's backends from EndpointSlices, sorted by the text of address and port; before, from its Endpoints as they stand there, which have addresses of the Service's first family only.",
-		"kubernetes/kubernetes pkg/proxy/endpointslicecache.go (byEndpoint)", "kubernetes/kubernetes pkg/features/kube_features.go WindowsEndpointSliceProxying",
+		"kubernetes/kubernetes pkg/proxy/endpointslicecache.go (byEndpoint)",
+		"kubernetes/kubernetes pkg/features/kube_features.go WindowsEndpointSliceProxying",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/endpoints.go (endpointsToEndpointsMap)")
 	factSkipped = evidence.New("kubeproxy.skipped-services", evidence.Code,
 		"Headless Services and those of type ExternalName are not proxied.",
@@ -140,5 +148,6 @@ var (
 		"kubernetes/kubernetes cmd/kube-proxy/app/server.go (Run, noProxyName)", "kubernetes/kubernetes PR 71355")
 	factHeadlessLabel = evidence.New("kubeproxy.headless-label", evidence.Code,
 		"From 1.16 to 1.35 kube-proxy of every mode follows no Service with the label service.kubernetes.io/headless, also when it has addresses; from 1.36 the label counts at EndpointSlices only, and their controller takes it off those of a Service with an address.",
-		"kubernetes/kubernetes cmd/kube-proxy/app/server.go (Run, noHeadlessEndpoints)", "kubernetes/kubernetes PR 81612", "kubernetes/kubernetes PR 134623", "kubernetes/kubernetes staging/src/k8s.io/endpointslice/utils.go setEndpointSliceLabels")
+		"kubernetes/kubernetes cmd/kube-proxy/app/server.go (Run, noHeadlessEndpoints)", "kubernetes/kubernetes PR 81612",
+		"kubernetes/kubernetes PR 134623", "kubernetes/kubernetes staging/src/k8s.io/endpointslice/utils.go setEndpointSliceLabels")
 )

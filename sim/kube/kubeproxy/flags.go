@@ -58,10 +58,11 @@ var flags = []flag{
 		}
 		return nil
 	}},
-	{name: "forward-healthcheck-vip", since: 24, boolean: true, example: "--forward-healthcheck-vip=true", set: func(p *flagParser, s string) (err error) {
-		p.c.forwardHealthCheckVIP, err = boolean(s)
-		return err
-	}},
+	{name: "forward-healthcheck-vip", since: 24, boolean: true, example: "--forward-healthcheck-vip=true",
+		set: func(p *flagParser, s string) (err error) {
+			p.c.forwardHealthCheckVIP, err = boolean(s)
+			return err
+		}},
 	{name: "root-hnsendpoint-name", since: 24, example: "--root-hnsendpoint-name=cbr0_ep", set: func(p *flagParser, s string) error {
 		p.c.rootHnsEndpointName = s
 		return nil
@@ -83,7 +84,8 @@ var flags = []flag{
 	// These do not change what is programmed on Windows.
 	{name: "bind-address", since: 14}, {name: "cluster-cidr", since: 14}, {name: "kubeconfig", since: 14},
 	{name: "config-sync-period", since: 14}, {name: "iptables-min-sync-period", since: 14}, {name: "iptables-sync-period", since: 14},
-	{name: "metrics-bind-address", since: 14}, {name: "masquerade-all", since: 14, boolean: true}, {name: "profiling", since: 14, boolean: true},
+	{name: "metrics-bind-address", since: 14}, {name: "masquerade-all", since: 14, boolean: true},
+	{name: "profiling", since: 14, boolean: true},
 	{name: "v", since: 14}, {name: "logtostderr", since: 14, boolean: true}, {name: "alsologtostderr", since: 14, boolean: true},
 	{name: "log-dir", since: 14}, {name: "log-file", since: 14}, {name: "windows-service", since: 14, boolean: true},
 }
@@ -140,7 +142,8 @@ func ParseFlags(mode Mode, args []string, v kube.Version) (Config, error) {
 		errs = append(errs, p.next())
 	}
 	if p.c.EnableDSR && mode == ModeKernelspace && !p.c.enabled(gateWinDSR, v) {
-		errs = append(errs, fmt.Errorf("--enable-dsr: kube-proxy %s does not start with this flag while the gate WinDSR is off; add --feature-gates=WinDSR=true", v))
+		errs = append(errs,
+			fmt.Errorf("--enable-dsr: kube-proxy %s does not start with this flag while the gate WinDSR is off; add --feature-gates=WinDSR=true", v))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Config{}, err
@@ -292,5 +295,6 @@ func unknownFlag(arg, name string) error {
 			known = append(known, "--"+f.name)
 		}
 	}
-	return fmt.Errorf("%s: kube-proxy on Windows has no flag --%s, or winlab does not know it; it knows %s", arg, name, strings.Join(known, ", "))
+	return fmt.Errorf("%s: kube-proxy on Windows has no flag --%s, or winlab does not know it; it knows %s", arg, name,
+		strings.Join(known, ", "))
 }

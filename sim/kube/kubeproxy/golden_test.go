@@ -24,16 +24,28 @@ func shapesOf() []struct {
 		{"a NodePort", func(*kube.Service) {}},
 		{"all frontends", everywhere},
 		{"external traffic stays here", func(s *kube.Service) { everywhere(s); s.ExternalLocal = true }},
-		{"external traffic stays here, and nobody is here", func(s *kube.Service) { everywhere(s); s.ExternalLocal = true; set(s, "10.244.1.5") }},
+		{"external traffic stays here, and nobody is here", func(s *kube.Service) {
+			everywhere(s)
+			s.ExternalLocal = true
+			set(s,
+				"10.244.1.5")
+		}},
 		{"internal traffic stays here", func(s *kube.Service) { everywhere(s); s.InternalLocal = true }},
-		{"internal traffic stays here, and nobody is here", func(s *kube.Service) { everywhere(s); s.InternalLocal = true; set(s, "10.244.1.5") }},
+		{"internal traffic stays here, and nobody is here", func(s *kube.Service) {
+			everywhere(s)
+			s.InternalLocal = true
+			set(s,
+				"10.244.1.5")
+		}},
 		{"affinity", func(s *kube.Service) { everywhere(s); s.ClientIPAffinity, s.ExternalLocal = true, true }},
 		{"nobody", func(s *kube.Service) { everywhere(s); set(s) }},
 		{"not ready, ending, ready", func(s *kube.Service) {
-			s.Endpoints = []kube.Endpoint{pod("10.244.1.5", "not ready"), pod("10.244.1.6", "terminating"), pod("10.244.2.7", "published"), pod("10.244.2.8", "ready")}
+			s.Endpoints = []kube.Endpoint{pod("10.244.1.5", "not ready"), pod("10.244.1.6", "terminating"), pod("10.244.2.7", "published"),
+				pod("10.244.2.8", "ready")}
 		}},
 		{"two ports, one without a name, and a protocol", func(s *kube.Service) {
-			s.Ports = []kube.ServicePort{{Proto: packet.TCP, Port: 80, NodePort: 30080, Target: 8080}, {Name: "dns", Proto: packet.UDP, Port: 53, Target: 5353}, {Name: "sctp", Proto: 132, Port: 9000, Target: 9000}}
+			s.Ports = []kube.ServicePort{{Proto: packet.TCP, Port: 80, NodePort: 30080, Target: 8080},
+				{Name: "dns", Proto: packet.UDP, Port: 53, Target: 5353}, {Name: "sctp", Proto: 132, Port: 9000, Target: 9000}}
 		}},
 		{"a named target that one has", func(s *kube.Service) {
 			s.Ports[0].Target = 0
@@ -130,7 +142,8 @@ func TestUserspaceShapes(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "== %s\naddresses %v\n", c.name, u.Addresses)
 		for _, l := range u.Listeners {
-			fmt.Fprintf(&out, "%s: %s of %s, %v (%s:%d)\n", l.Name, frontendName(l.Addr, l.Port, l.Proto), l.Proto, l.Backends, l.Origin.What, l.Origin.Line)
+			fmt.Fprintf(&out, "%s: %s of %s, %v (%s:%d)\n", l.Name, frontendName(l.Addr, l.Port, l.Proto), l.Proto, l.Backends, l.Origin.What,
+				l.Origin.Line)
 		}
 		for _, e := range u.report.entries {
 			fmt.Fprintf(&out, "%s [%s]\n", e, e.fact.ID)
@@ -138,7 +151,8 @@ func TestUserspaceShapes(t *testing.T) {
 	}
 	golden(t, "userspace", out.String())
 	cl, _ := linux(26)
-	if _, err := Userspace(Config{Mode: ModeUserspace}, cl, &kube.Node{Name: "win1"}, nil); err == nil || !strings.Contains(err.Error(), "1.25 was the last") {
+	if _, err := Userspace(Config{Mode: ModeUserspace}, cl, &kube.Node{Name: "win1"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "1.25 was the last") {
 		t.Errorf("1.26 has no userspace mode, and the cluster's version counts: %v", err)
 	}
 }

@@ -17,8 +17,10 @@ var idleFlags = map[string]struct {
 	"config-sync-period":       {"when kube-proxy resyncs is not simulated: it always sees everything", true},
 	"iptables-min-sync-period": {"kube-proxy on Windows does not use iptables; when it syncs is not simulated", true},
 	"iptables-sync-period":     {"kube-proxy on Windows does not use iptables; when it syncs is not simulated", true},
-	"kubeconfig":               {"how it reaches the API server", false}, "metrics-bind-address": {"numbers for people", false}, "profiling": {"numbers for people", false},
-	"v": {"logs", false}, "logtostderr": {"logs", false}, "alsologtostderr": {"logs", false}, "log-dir": {"logs", false}, "log-file": {"logs", false},
+	"kubeconfig":               {"how it reaches the API server", false}, "metrics-bind-address": {"numbers for people", false},
+	"profiling": {"numbers for people", false},
+	"v":         {"logs", false}, "logtostderr": {"logs", false}, "alsologtostderr": {"logs", false}, "log-dir": {"logs", false},
+	"log-file":        {"logs", false},
 	"windows-service": {"how the program is started", false},
 }
 

@@ -14,7 +14,8 @@ func TestFlagsWithoutEffect(t *testing.T) {
 			t.Errorf("--%s: it is read: %v, in idleFlags: %v", f.name, f.set != nil, idle)
 		}
 	}
-	if got := Idle([]string{"--v=4", " --masquerade-all", "--enable-dsr=true", "--cluster-cidr=10.0.0.0/8"}); len(got) != 2 || got[0][0] != "--masquerade-all" || got[1][0] != "--cluster-cidr" {
+	if got := Idle([]string{"--v=4", " --masquerade-all", "--enable-dsr=true", "--cluster-cidr=10.0.0.0/8"}); len(got) != 2 ||
+		got[0][0] != "--masquerade-all" || got[1][0] != "--cluster-cidr" {
 		t.Errorf("%q", got)
 	}
 	if all := CountedFlags(); !slices.Contains(all, "enable-dsr") || slices.Contains(all, "v") {

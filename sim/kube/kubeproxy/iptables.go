@@ -37,7 +37,8 @@ var (
 		"A connection gets a backend at random (the statistic module); with sessionAffinity ClientIP all connections of one client address get the backend of its first one, for a time (the recent module). A trace of one connection shows every backend; several connections are spread by a hash instead of at random.", srcIptables)
 	_ = evidence.New("kubeproxy.conntrack-timeouts", evidence.Code,
 		"kube-proxy on Linux sets two kernel timeouts when it starts, and nothing resets them: an established connection is idle for 24 h (--conntrack-tcp-timeout-established), one that an end has closed for 1 h (--conntrack-tcp-timeout-close-wait, from 1.5 on).",
-		"kubernetes/kubernetes PR 35919", "kubernetes/kubernetes cmd/kube-proxy/app/server_linux.go setupConntrack", "kubernetes/kubernetes pkg/proxy/apis/config/v1alpha1/defaults.go SetDefaults_KubeProxyConfiguration")
+		"kubernetes/kubernetes PR 35919", "kubernetes/kubernetes cmd/kube-proxy/app/server_linux.go setupConntrack",
+		"kubernetes/kubernetes pkg/proxy/apis/config/v1alpha1/defaults.go SetDefaults_KubeProxyConfiguration")
 	_ = evidence.New("kubeproxy.iptables-hairpin", evidence.Inferred,
 		"The mark of KUBE-SEP-... for a pod that reaches itself is set before the backend is known here, so winlab translates the source in POSTROUTING when source and destination are one pod.")
 )
@@ -67,7 +68,8 @@ func Iptables(c *kube.Cluster, n *kube.Node, services []*kube.Service) []host.NA
 	rules = append(rules, host.NATRule{Chain: host.Postrouting, Name: "KUBE-POSTROUTING/MASQUERADE", Marked: true, Masquerade: true})
 	for _, a := range t.hairpins {
 		pod := []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}
-		rules = append(rules, host.NATRule{Chain: host.Postrouting, Name: "KUBE-SEP/KUBE-MARK-MASQ hairpin " + a.String(), Src: pod, Dst: pod, Masquerade: true})
+		rules = append(rules, host.NATRule{Chain: host.Postrouting, Name: "KUBE-SEP/KUBE-MARK-MASQ hairpin " + a.String(), Src: pod, Dst: pod,
+			Masquerade: true})
 	}
 	return rules
 }
@@ -109,7 +111,8 @@ func (t *iptables) pods(v6 bool) []netip.Prefix {
 func (t *iptables) port(svc *kube.Service, p kube.ServicePort) {
 	for _, f := range frontends(svc) {
 		all, local := t.targets(svc, p, f.addr.Is6())
-		match := host.NATRule{Protos: []packet.Proto{p.Proto}, Dst: []netip.Prefix{netip.PrefixFrom(f.addr, f.addr.BitLen())}, DstPort: p.Port, Origin: originOf(svc)}
+		match := host.NATRule{Protos: []packet.Proto{p.Proto}, Dst: []netip.Prefix{netip.PrefixFrom(f.addr, f.addr.BitLen())}, DstPort: p.Port,
+			Origin: originOf(svc)}
 		if f.role == roleClusterIP {
 			if svc.InternalLocal && t.node.Version.AtLeast(22) {
 				all = local
@@ -158,7 +161,8 @@ func (t *iptables) clusterIP(svc *kube.Service, p kube.ServicePort, match host.N
 
 // external returns the rules of a node port, an external or a load balancer
 // address (kubeproxy.iptables-external-local).
-func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NATRule, all, local []netip.AddrPort, v6 bool) []host.NATRule {
+func (t *iptables) external(svc *kube.Service, p kube.ServicePort, match host.NATRule, all, local []netip.AddrPort,
+	v6 bool) []host.NATRule {
 	if len(all) == 0 {
 		return inPreroutingAndOutput(reject(match, svc, p))
 	}

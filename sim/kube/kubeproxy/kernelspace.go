@@ -110,16 +110,20 @@ func (k *Kernelspace) checkOverlay() error {
 	}
 	var errs []error
 	if !k.cfg.enabled(gateWinOverlay, k.node.Version) {
-		errs = append(errs, fmt.Errorf("WinOverlay feature gate not enabled: network %s is an overlay; add --feature-gates=WinOverlay=true", k.network.Name))
+		errs = append(errs, fmt.Errorf("WinOverlay feature gate not enabled: network %s is an overlay; add --feature-gates=WinOverlay=true",
+			k.network.Name))
 	}
 	if build := k.hns.Build(); !build.Has(builds.RemoteSubnet) {
 		errs = append(errs, fmt.Errorf("%s has no remote subnets, which an overlay network needs", build))
 	}
 	if k.dualStack() {
-		errs = append(errs, errors.New("could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
+		errs = append(errs,
+			errors.New(
+				"could not find host mac address for 0.0.0.0: with the gate IPv6DualStack this kube-proxy takes --bind-address for the node's address; leave the gate out on an overlay network"))
 	}
 	if !k.cfg.SourceVIP.IsValid() {
-		errs = append(errs, fmt.Errorf("%w: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet", ErrNoSourceVIP, k.network.Name))
+		errs = append(errs, fmt.Errorf("%w: network %s is an overlay; add --source-vip= with an unused address of this node's pod subnet",
+			ErrNoSourceVIP, k.network.Name))
 	}
 	return errors.Join(errs...)
 }
@@ -278,7 +282,8 @@ func (k *Kernelspace) remoteSubnets() *remoteSubnets {
 	if s.of == k.network && s.policies == len(k.network.Policies) {
 		return s
 	}
-	*s = remoteSubnets{of: k.network, policies: len(k.network.Policies), prefixes: map[netip.Prefix]remoteSubnet{}, nodes: map[netip.Addr]remoteSubnet{}}
+	*s = remoteSubnets{of: k.network, policies: len(k.network.Policies), prefixes: map[netip.Prefix]remoteSubnet{},
+		nodes: map[netip.Addr]remoteSubnet{}}
 	place := 0
 	for r := range k.network.RemoteSubnets() {
 		place++

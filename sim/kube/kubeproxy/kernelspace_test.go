@@ -52,7 +52,8 @@ func newLabWith(t *testing.T, build, version string, network hns.NetworkType, o 
 	if network == hns.Overlay {
 		n.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.VSIDSettings{IsolationId: 4096})}
 		n.Policies = append(n.Policies, hns.NewPolicy(hns.RemoteSubnetRouteSettings{
-			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
+			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12",
+			DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
 	}
 	net, err := l.hns.CreateNetwork(n)
 	if err != nil {
@@ -66,7 +67,8 @@ func newLabWith(t *testing.T, build, version string, network hns.NetworkType, o 
 }
 
 func (l *lab) addPod(addr string) {
-	e, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "pod-" + addr, HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: addr}}, State: hns.StateAttachedSharing})
+	e, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "pod-" + addr, HostComputeNetwork: l.net.ID,
+		IpConfigurations: []hns.IpConfig{{IpAddress: addr}}, State: hns.StateAttachedSharing})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -109,7 +111,8 @@ func (l *lab) lbs() []string {
 			}
 		}
 		slices.Sort(es)
-		all = append(all, fmt.Sprintf("%s->%d src=%s flags=%d/%d dist=%d %v", lbName(lb), m.InternalPort, lb.SourceVIP, lb.Flags, m.Flags, m.DistributionType, es))
+		all = append(all, fmt.Sprintf("%s->%d src=%s flags=%d/%d dist=%d %v", lbName(lb), m.InternalPort, lb.SourceVIP, lb.Flags, m.Flags,
+			m.DistributionType, es))
 	}
 	slices.Sort(all)
 	return all
@@ -186,9 +189,10 @@ func TestServices(t *testing.T) {
 		{"NodePort, ETP Local, without --enable-dsr", ws2019, "1.20", nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=1/2 dist=0 [10.244.1.5]"}},
-		{"NodePort, ETP Local, a build without DSR ignores it", ws2019old, "1.20", nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
-			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
-			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"NodePort, ETP Local, a build without DSR ignores it", ws2019old, "1.20", nil, func(s *kube.Service) { s.ExternalLocal = true },
+			[]string{
+				"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
+				"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
 		{"NodePort, ETP Local, 1.19 ignores it", ws2019, "1.19", nil, func(s *kube.Service) { s.ExternalLocal = true }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]",
 			"node:30080/TCP->8080 src= flags=0/2 dist=0 [10.244.1.5 10.244.2.7]"}},
@@ -226,8 +230,9 @@ func TestServices(t *testing.T) {
 			"198.51.100.2:80/TCP->8080 src= flags=1/12 dist=0 [10.244.1.5]"}},
 		{"affinity", ws2022, "1.25", nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
 			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=2 [10.244.1.5 10.244.2.7]"}},
-		{"affinity, 1.14 does not pass it on", ws2019old, "1.14", nil, func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
-			"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
+		{"affinity, 1.14 does not pass it on", ws2019old, "1.14", nil,
+			func(s *kube.Service) { s.ClientIPAffinity = true; s.Ports[0].NodePort = 0 }, []string{
+				"10.96.0.10:80/TCP->8080 src= flags=0/0 dist=0 [10.244.1.5 10.244.2.7]"}},
 		{"named target port", ws2022, "1.25", nil, func(s *kube.Service) {
 			s.Ports[0].NodePort, s.Ports[0].Target = 0, 0
 			s.Endpoints[0].Ports, s.Endpoints[1].Ports = map[string]uint16{"http": 9000}, map[string]uint16{"http": 9001}
@@ -337,21 +342,25 @@ func TestHealthCheck(t *testing.T) {
 		{"without the flag", 33, nil, nil, []string{cluster, ingress}},
 		{"the port of kube-proxy", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"}, nil,
 			[]string{cluster, ingress, "198.51.100.2:10256/TCP->10256 src= flags=0/0 dist=0 [10.244.1.2]"}},
-		{"--healthz-bind-address", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep", "--healthz-bind-address=0.0.0.0:10300"}, nil,
+		{"--healthz-bind-address", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep",
+			"--healthz-bind-address=0.0.0.0:10300"}, nil,
 			[]string{cluster, ingress, "198.51.100.2:10300/TCP->10300 src= flags=0/0 dist=0 [10.244.1.2]"}},
 		{"the Service's own port, without its affinity", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"},
 			func(s *kube.Service) { s.HealthCheckNodePort, s.ClientIPAffinity = 32000, true },
-			[]string{strings.Replace(cluster, "dist=0", "dist=2", 1), strings.Replace(ingress, "dist=0", "dist=2", 1), "198.51.100.2:32000/TCP->32000 src= flags=0/0 dist=0 [10.244.1.2]"}},
+			[]string{strings.Replace(cluster, "dist=0", "dist=2", 1), strings.Replace(ingress, "dist=0", "dist=2", 1),
+				"198.51.100.2:32000/TCP->32000 src= flags=0/0 dist=0 [10.244.1.2]"}},
 		{"no endpoint of that name", 33, []string{"--forward-healthcheck-vip"}, nil, []string{cluster, ingress}},
 		{"preserve-destination", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"},
 			func(s *kube.Service) { s.Annotations = map[string]string{"preserve-destination": "true"} },
-			[]string{cluster, "198.51.100.2:80/TCP->8080 src= flags=1/28 dist=0 [10.244.1.5]", "198.51.100.2:10256/TCP->10256 src= flags=0/12 dist=0 [10.244.1.2]"}},
+			[]string{cluster, "198.51.100.2:80/TCP->8080 src= flags=1/28 dist=0 [10.244.1.5]",
+				"198.51.100.2:10256/TCP->10256 src= flags=0/12 dist=0 [10.244.1.2]"}},
 		{"all pods end", 33, []string{"--forward-healthcheck-vip", "--root-hnsendpoint-name=cbr0_ep"},
 			func(s *kube.Service) { s.Endpoints = []kube.Endpoint{pod("10.244.1.5", "terminating")} }, []string{cluster, ingress}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, ws2022, c.minor, hns.L2Bridge)
-			if _, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "cbr0_ep", HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2"}}, State: hns.StateAttachedSharing}); err != nil {
+			if _, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "cbr0_ep", HostComputeNetwork: l.net.ID,
+				IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2"}}, State: hns.StateAttachedSharing}); err != nil {
 				t.Fatal(err)
 			}
 			s := web("10.244.1.5")
@@ -388,7 +397,8 @@ func TestDualStack(t *testing.T) {
 // TestDualStackVIPs: before 1.33.8, 1.34.4, 1.35.1 and 1.36 the IPv6 pass takes IPv4
 // addresses, too.
 func TestDualStackVIPs(t *testing.T) {
-	for version, refused := range map[string]int{"1.32": 1, "1.33.7": 1, "1.33.8": 0, "1.34.3": 1, "1.34.4": 0, "1.35.0": 1, "1.35.1": 0, "1.36.0": 0} {
+	for version, refused := range map[string]int{"1.32": 1, "1.33.7": 1, "1.33.8": 0, "1.34.3": 1, "1.34.4": 0, "1.35.0": 1, "1.35.1": 0,
+		"1.36.0": 0} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		l.node.Address6 = ip("fd00:1::11")
 		s := web("10.244.2.7", "fd00::2:7")
@@ -419,7 +429,8 @@ func TestRules(t *testing.T) {
 		return strings.Join(ids, "\n")
 	}
 	pod, host := names(c.Endpoint(l.pods["10.244.1.5"])), names(c.Host([]*hns.Network{l.net}))
-	for _, want := range []string{"LB_DSR LB_DSR_", "_192.168.1.11_10.96.0.10_80_8080_6", "_192.168.1.11_192.168.1.11_30080_8080_6", "SLB_NAT_LAYER NAT_", "_192.168.1.11_30080_6", "ALLOW_NAT_"} {
+	for _, want := range []string{"LB_DSR LB_DSR_", "_192.168.1.11_10.96.0.10_80_8080_6", "_192.168.1.11_192.168.1.11_30080_8080_6",
+		"SLB_NAT_LAYER NAT_", "_192.168.1.11_30080_6", "ALLOW_NAT_"} {
 		if !strings.Contains(pod, want) {
 			t.Errorf("no rule %s on the pod's port:\n%s", want, pod)
 		}
@@ -433,7 +444,8 @@ func TestRules(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	l := newLab(t, "17763.437", 20, hns.Overlay)
-	_, err := NewKernelspace(Config{Mode: ModeKernelspace, EnableDSR: true, featureGates: map[string]bool{"WinDSR": true, "WinOverlay": false}}, l.node, l.hns)
+	_, err := NewKernelspace(Config{Mode: ModeKernelspace, EnableDSR: true,
+		featureGates: map[string]bool{"WinDSR": true, "WinOverlay": false}}, l.node, l.hns)
 	for _, want := range []string{"cannot do DSR", "--feature-gates=WinOverlay=true", "source-vip flag not set"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not say %q", err, want)
@@ -441,7 +453,8 @@ func TestStartErrors(t *testing.T) {
 	}
 	old := newLab(t, "16299.15", 20, hns.L2Bridge)
 	old.net.Type = hns.Overlay // a build that has no overlay cannot have made it
-	if _, err := NewKernelspace(Config{Mode: ModeKernelspace, NetworkName: "cbr0", SourceVIP: ip("10.244.1.3")}, old.node, old.hns); err == nil || !strings.Contains(err.Error(), "has no remote subnets, which an overlay network needs") {
+	if _, err := NewKernelspace(Config{Mode: ModeKernelspace, NetworkName: "cbr0", SourceVIP: ip("10.244.1.3")}, old.node,
+		old.hns); err == nil || !strings.Contains(err.Error(), "has no remote subnets, which an overlay network needs") {
 		t.Errorf("an overlay on a build without: %v", err)
 	}
 	l.node.Version = kube.Minor(12)
@@ -461,7 +474,8 @@ func TestStartDeletesLoadBalancers(t *testing.T) {
 func TestWhichNetwork(t *testing.T) {
 	add := func(l *lab, name string, typ hns.NetworkType, prefix string) {
 		t.Helper()
-		if _, err := l.hns.CreateNetwork(hns.Network{Name: name, Type: typ, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: prefix}}}}}); err != nil {
+		if _, err := l.hns.CreateNetwork(hns.Network{Name: name, Type: typ,
+			Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: prefix}}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -473,7 +487,8 @@ func TestWhichNetwork(t *testing.T) {
 	}{
 		{"the only one", nil, "", "cbr0"},
 		{"beside Docker's", func(l *lab) { add(l, "nat", hns.NAT, "172.20.0.0/16") }, "", "cbr0"},
-		{"one of two", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "", "several HNS networks (cbr0, other): choose one with --network-name"},
+		{"one of two", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "",
+			"several HNS networks (cbr0, other): choose one with --network-name"},
 		{"the one of two that it is told", func(l *lab) { add(l, "other", hns.L2Bridge, "10.245.0.0/24") }, "other", "other"},
 		{"one that is not there", nil, "cbr1", `no HNS network "cbr1" (--network-name); there are cbr0`},
 		{"none", func(l *lab) { l.drop() }, "", "no HNS network that carries containers of a cluster; there are none"},
@@ -509,7 +524,8 @@ func TestSourceVIPRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "kube-proxy on win1: Source Vip endpoint creation failed: ") {
 		t.Errorf("error %v", err)
 	}
-	if want := "source VIP 10.99.0.1 failed: "; len(r.entries) != 1 || !strings.HasPrefix(r.String(), want) || r.entries[0].fact == nil || r.entries[0].err == nil {
+	if want := "source VIP 10.99.0.1 failed: "; len(r.entries) != 1 || !strings.HasPrefix(r.String(), want) || r.entries[0].fact == nil ||
+		r.entries[0].err == nil {
 		t.Errorf("report %v", r)
 	}
 	l.want()
@@ -541,7 +557,8 @@ func TestTroubleIsAbout(t *testing.T) {
 // With the gate IPv6DualStack off, which 1.22 was the last to allow, kube-proxy works for
 // IPv4 alone (kubeproxy.dual-stack).
 func TestDualStackGate(t *testing.T) {
-	for version, dual := range map[string]bool{"1.21.5": false, "1.21.6": false, "1.21.14": false, "1.22.17": false, "1.23.17": true, "1.25.16": true} {
+	for version, dual := range map[string]bool{"1.21.5": false, "1.21.6": false, "1.21.14": false, "1.22.17": false, "1.23.17": true,
+		"1.25.16": true} {
 		l := newLabAt(t, ws2022, version, hns.L2Bridge)
 		var flags []string
 		if !dual {

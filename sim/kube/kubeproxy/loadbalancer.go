@@ -133,7 +133,8 @@ func (p *proxier) existing(s *portState, w *wanted, l listed) string {
 // port can go on (factUpdate, kubeproxy.failed-load-balancer). id is where its id is
 // kept.
 func (p *proxier) ensure(s *portState, w *wanted, id *string, l listed, create bool, deleteBy []*hns.Endpoint, r *Report) bool {
-	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: frontendName(w.vip, w.external, s.port.Proto), fact: factOf(w), why: w.why,
+	entry := Entry{service: s.svc.Key(), port: portName(s.port), role: w.role, object: frontendName(w.vip, w.external, s.port.Proto),
+		fact: factOf(w), why: w.why,
 		frontends: []Frontend{{w.vip, w.external, s.port.Proto}}}
 	if p.updates(*id, w) && create {
 		done, ok := p.updateInPlace(s, w, id, l, entry, r)
@@ -302,7 +303,8 @@ func (p *proxier) reuse(s *portState, w *wanted, id *string, found string, entry
 		entry.why = "kube-proxy found it in its list from the start of this sync, but has deleted it since: it is missing until the next change"
 	case len(lb.FrontendVIPs) > 0 && !w.vip.IsValid():
 		entry.what, entry.fact = failed, factWildcardVIP
-		entry.why = fmt.Sprintf("kube-proxy mistakes the load balancer of %s for it, because ports and number of backends are the same", lbName(lb))
+		entry.why = fmt.Sprintf("kube-proxy mistakes the load balancer of %s for it, because ports and number of backends are the same",
+			lbName(lb))
 	case *id == found:
 		entry.what = kept
 	default:

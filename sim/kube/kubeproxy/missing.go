@@ -42,7 +42,8 @@ func (r Report) Missing(node string, svc *kube.Service, port kube.ServicePort, a
 	if gaveUp == nil {
 		return "", false
 	}
-	return fmt.Sprintf("kube-proxy gave up on this port of the Service before it came to %s: %s %s failed: %s", object, gaveUp.role, gaveUp.object, gaveUp.answer()), false
+	return fmt.Sprintf("kube-proxy gave up on this port of the Service before it came to %s: %s %s failed: %s", object, gaveUp.role,
+		gaveUp.object, gaveUp.answer()), false
 }
 
 // answer is what went wrong: HNS's error, or else kube-proxy's own words.
@@ -65,7 +66,8 @@ func (e *Entry) missing(node string, svc *kube.Service, external bool) string {
 	case e.what == skipped && local != "":
 		return local
 	case e.what == skipped && svc.ExternalLocal && !onNode(node, svc):
-		return "externalTrafficPolicy is Local and no pod of the Service is on " + node + ", which this kube-proxy mistakes for a Service whose backends all terminate"
+		return "externalTrafficPolicy is Local and no pod of the Service is on " + node +
+			", which this kube-proxy mistakes for a Service whose backends all terminate"
 	case e.what == failed, e.what == skipped, e.what == deleted:
 		return e.why
 	}

@@ -63,7 +63,8 @@ func TestMissing(t *testing.T) {
 		{"given up", 20, many, "",
 			"kube-proxy gave up on this port of the Service before it came to node:30080/TCP: ClusterIP 10.96.0.10:80/TCP failed: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (65, at most 64)"},
 		{"no endpoints", 30, func(s *kube.Service) { set(s) }, "10.96.0.10", "the Service has no endpoints: no pod is behind it"},
-		{"one endpoint, not ready", 30, func(s *kube.Service) { s.Endpoints[0].Ready, s.Endpoints[0].Serving = false, false }, "10.96.0.10", "the only endpoint of the Service is not ready"},
+		{"one endpoint, not ready", 30, func(s *kube.Service) { s.Endpoints[0].Ready, s.Endpoints[0].Serving = false, false }, "10.96.0.10",
+			"the only endpoint of the Service is not ready"},
 		{"no endpoint ready", 30, func(s *kube.Service) {
 			set(s, "10.244.1.5", "10.244.2.7")
 			for i := range s.Endpoints {
@@ -72,17 +73,21 @@ func TestMissing(t *testing.T) {
 		}, "", "none of the 2 endpoints of the Service is ready"},
 		{"a pod of this node without an endpoint", 30, func(s *kube.Service) { set(s, "10.244.1.99") }, "10.96.0.10",
 			"no backend of the Service can be used: 10.244.1.99: Local endpoint not found: HNS has none with this address"},
-		{"external Local", 30, func(s *kube.Service) { s.ExternalLocal = true }, "", "externalTrafficPolicy is Local and no pod of the Service is on win1"},
+		{"external Local", 30, func(s *kube.Service) { s.ExternalLocal = true }, "",
+			"externalTrafficPolicy is Local and no pod of the Service is on win1"},
 		{"external Local, cluster IP", 30, func(s *kube.Service) { s.ExternalLocal = true }, "10.96.0.10", "made"},
 		{"external Local and ignored", 19, func(s *kube.Service) { s.ExternalLocal = true }, "", "made"},
 		{"external Local, asked for without backends", 20, func(s *kube.Service) { s.ExternalLocal = true }, "",
 			"externalTrafficPolicy is Local and no pod of the Service is on win1: kube-proxy asked for one without backends, but HNS refused: hcnCreateLoadBalancer failed in Win32: The parameter is incorrect. (0x57): Unable to initialize VFP LB rule: invalid number of destinations (none)"},
-		{"internal Local", 30, func(s *kube.Service) { s.InternalLocal = true }, "10.96.0.10", "internalTrafficPolicy is Local and no pod of the Service is on win1"},
+		{"internal Local", 30, func(s *kube.Service) { s.InternalLocal = true }, "10.96.0.10",
+			"internalTrafficPolicy is Local and no pod of the Service is on win1"},
 		{"internal Local, node port", 30, func(s *kube.Service) { s.InternalLocal = true }, "", "made"},
 		{"headless", 30, func(s *kube.Service) { s.Headless = true }, "10.96.0.10", "the Service is headless"},
-		{"the label of a headless one", 30, func(s *kube.Service) { s.HeadlessLabel = true }, "10.96.0.10", "the Service has the label service.kubernetes.io/headless, with which kube-proxy of this version does not see it"},
+		{"the label of a headless one", 30, func(s *kube.Service) { s.HeadlessLabel = true }, "10.96.0.10",
+			"the Service has the label service.kubernetes.io/headless, with which kube-proxy of this version does not see it"},
 		{"the label of a headless one, not read", 36, func(s *kube.Service) { s.HeadlessLabel = true }, "10.96.0.10", "made"},
-		{"another proxy's", 30, func(s *kube.Service) { s.ProxyName = &mesh }, "10.96.0.10", `the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, which is not modelled`},
+		{"another proxy's", 30, func(s *kube.Service) { s.ProxyName = &mesh }, "10.96.0.10",
+			`the Service has the label service.kubernetes.io/service-proxy-name: "mesh", so kube-proxy leaves it to another program, which is not modelled`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, ws2019, c.minor, hns.L2Bridge)
@@ -111,7 +116,8 @@ func TestSetConntrack(t *testing.T) {
 	n := host.NewNetfilter()
 	usual := n.Timeouts
 	SetConntrack(n)
-	if n.Timeouts.Open != 24*time.Hour || n.Timeouts.Half != time.Hour || n.Timeouts.Opening != usual.Opening || usual.Open != 5*24*time.Hour || usual.Half != time.Minute {
+	if n.Timeouts.Open != 24*time.Hour || n.Timeouts.Half != time.Hour || n.Timeouts.Opening != usual.Opening ||
+		usual.Open != 5*24*time.Hour || usual.Half != time.Minute {
 		t.Errorf("%+v, and without kube-proxy %+v", n.Timeouts, usual)
 	}
 }

@@ -64,13 +64,16 @@ func TestIptables(t *testing.T) {
 		service func(*kube.Service)
 		pre     []string
 	}{
-		{"NodePort", nil, []string{"mark from outside", "to [10.244.1.5:8080 10.244.2.7:8080]", "mark node:30080", "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"}},
+		{"NodePort", nil, []string{"mark from outside", "to [10.244.1.5:8080 10.244.2.7:8080]", "mark node:30080",
+			"to [10.244.1.5:8080 10.244.2.7:8080] node:30080"}},
 		{"ETP Local", func(s *kube.Service) { s.ExternalLocal = true }, []string{"mark from outside", "to [10.244.1.5:8080 10.244.2.7:8080]",
 			"to [10.244.1.5:8080 10.244.2.7:8080] node:30080 from 10.244.0.0/16", "to [10.244.2.7:8080] node:30080"}},
-		{"ETP Local, none here", func(s *kube.Service) { s.ExternalLocal = true; set(s, "10.244.1.5") }, []string{"mark from outside", "to [10.244.1.5:8080]",
-			"to [10.244.1.5:8080] node:30080 from 10.244.0.0/16", "drop no-backend node:30080"}},
+		{"ETP Local, none here", func(s *kube.Service) { s.ExternalLocal = true; set(s, "10.244.1.5") },
+			[]string{"mark from outside", "to [10.244.1.5:8080]",
+				"to [10.244.1.5:8080] node:30080 from 10.244.0.0/16", "drop no-backend node:30080"}},
 		{"no endpoints", func(s *kube.Service) { s.Endpoints = nil }, []string{"drop no-backend", "drop no-backend node:30080"}},
-		{"ITP Local", func(s *kube.Service) { s.InternalLocal = true; s.Ports[0].NodePort = 0 }, []string{"mark from outside", "to [10.244.2.7:8080]"}},
+		{"ITP Local", func(s *kube.Service) { s.InternalLocal = true; s.Ports[0].NodePort = 0 },
+			[]string{"mark from outside", "to [10.244.2.7:8080]"}},
 		{"headless", func(s *kube.Service) { s.Headless = true }, nil},
 		{"another proxy's", func(s *kube.Service) { s.ProxyName = new(string) }, nil},
 	} {
@@ -90,7 +93,8 @@ func TestIptables(t *testing.T) {
 		})
 	}
 	// 1.22 and 1.23 limit the node port as well, 1.24 does not.
-	for minor, want := range map[int]string{22: "to [10.244.2.7:8080] node:30080", 23: "to [10.244.2.7:8080] node:30080", 24: "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"} {
+	for minor, want := range map[int]string{22: "to [10.244.2.7:8080] node:30080", 23: "to [10.244.2.7:8080] node:30080",
+		24: "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"} {
 		cl, n := linux(minor)
 		s := web("10.244.1.5", "10.244.2.7")
 		s.InternalLocal = true
@@ -120,7 +124,8 @@ func TestIptablesLocalFromTheNode(t *testing.T) {
 	cl, n := linux(25)
 	s := web("10.244.1.5", "10.244.2.7")
 	s.ExternalLocal = true
-	want := []string{"mark from outside", "to [10.244.1.5:8080 10.244.2.7:8080]", "mark node:30080", "to [10.244.1.5:8080 10.244.2.7:8080] node:30080"}
+	want := []string{"mark from outside", "to [10.244.1.5:8080 10.244.2.7:8080]", "mark node:30080",
+		"to [10.244.1.5:8080 10.244.2.7:8080] node:30080"}
 	if got := rulesOf(Iptables(cl, n, []*kube.Service{s}), host.Output); !slices.Equal(got, want) {
 		t.Errorf("OUTPUT\n got  %q\n want %q", got, want)
 	}
@@ -160,8 +165,10 @@ func TestIptablesChains(t *testing.T) {
 	}{
 		{20, false, "KUBE-SERVICES/KUBE-NODEPORTS/KUBE-SVC-CDGGSHYLG3RE2FKL (default/web:http, sessionAffinity ClientIP)"},
 		{20, true, "KUBE-SERVICES/KUBE-NODEPORTS/KUBE-XLB-CDGGSHYLG3RE2FKL (default/web:http, sessionAffinity ClientIP)"},
-		{24, false, "KUBE-SERVICES/KUBE-NODEPORTS/KUBE-EXT-CDGGSHYLG3RE2FKL/KUBE-SVC-CDGGSHYLG3RE2FKL (default/web:http, sessionAffinity ClientIP)"},
-		{24, true, "KUBE-SERVICES/KUBE-NODEPORTS/KUBE-EXT-CDGGSHYLG3RE2FKL/KUBE-SVL-CDGGSHYLG3RE2FKL (default/web:http, sessionAffinity ClientIP)"},
+		{24, false,
+			"KUBE-SERVICES/KUBE-NODEPORTS/KUBE-EXT-CDGGSHYLG3RE2FKL/KUBE-SVC-CDGGSHYLG3RE2FKL (default/web:http, sessionAffinity ClientIP)"},
+		{24, true,
+			"KUBE-SERVICES/KUBE-NODEPORTS/KUBE-EXT-CDGGSHYLG3RE2FKL/KUBE-SVL-CDGGSHYLG3RE2FKL (default/web:http, sessionAffinity ClientIP)"},
 	} {
 		cl, n := linux(c.minor)
 		s := web("10.244.1.5", "10.244.2.7")
@@ -182,7 +189,8 @@ func TestUserspaceBackends(t *testing.T) {
 	s := web("10.244.1.5", "10.244.2.7", "fd00::1:5")
 	s.Endpoints = append(s.Endpoints, pod("10.244.2.9", "not ready"))
 	s.ClusterIPs, s.ExternalLocal = append(s.ClusterIPs, ip("fd00:96::10")), true
-	s.Ports = append(s.Ports, kube.ServicePort{Name: "http-udp", Proto: packet.UDP, Port: 80, Target: 8080}, kube.ServicePort{Name: "other", Proto: 132, Port: 80})
+	s.Ports = append(s.Ports, kube.ServicePort{Name: "http-udp", Proto: packet.UDP, Port: 80, Target: 8080},
+		kube.ServicePort{Name: "other", Proto: 132, Port: 80})
 	other := web("10.244.1.6")
 	other.Name = "other" // wants the same cluster IP and node port
 	u, err := Userspace(Config{Mode: ModeUserspace}, cl, n, []*kube.Service{s, other})
@@ -223,7 +231,8 @@ func TestUserspace(t *testing.T) {
 		got = append(got, fmt.Sprint(frontendName(l.Addr, l.Port, l.Proto), l.Backends))
 	}
 	want := []string{
-		"10.96.0.10:80/TCP[10.244.1.5:8080 10.244.2.7:8080]", "198.51.100.1:80/TCP[10.244.1.5:8080 10.244.2.7:8080]", "node:30080/TCP[10.244.1.5:8080 10.244.2.7:8080]",
+		"10.96.0.10:80/TCP[10.244.1.5:8080 10.244.2.7:8080]", "198.51.100.1:80/TCP[10.244.1.5:8080 10.244.2.7:8080]",
+		"node:30080/TCP[10.244.1.5:8080 10.244.2.7:8080]",
 		"10.96.0.10:53/UDP[10.244.1.5:5353 10.244.2.7:5353]", "198.51.100.1:53/UDP[10.244.1.5:5353 10.244.2.7:5353]",
 	}
 	if !slices.Equal(got, want) {

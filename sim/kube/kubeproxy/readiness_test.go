@@ -61,8 +61,10 @@ func TestReadiness(t *testing.T) {
 			[]string{cluster + "[10.244.1.5 10.244.2.7]", ingress + "[10.244.1.5 10.244.2.7]"}},
 		{"none serves, 1.23", 23, nil, true, pods{"10.244.1.5": "ended", "10.244.2.7": "not ready"}, nil},
 		{"all end, 1.25 without the gate", 25, nil, true, pods{"10.244.1.5": "terminating"}, nil},
-		{"all end, 1.25 with the gate", 25, gate, true, pods{"10.244.1.5": "terminating"}, []string{cluster + "[10.244.1.5]", ingress + "[10.244.1.5]"}},
-		{"all end, 1.26 has the gate on", 26, nil, true, pods{"10.244.1.5": "terminating"}, []string{cluster + "[10.244.1.5]", ingress + "[10.244.1.5]"}},
+		{"all end, 1.25 with the gate", 25, gate, true, pods{"10.244.1.5": "terminating"},
+			[]string{cluster + "[10.244.1.5]", ingress + "[10.244.1.5]"}},
+		{"all end, 1.26 has the gate on", 26, nil, true, pods{"10.244.1.5": "terminating"},
+			[]string{cluster + "[10.244.1.5]", ingress + "[10.244.1.5]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, ws2022, c.minor, hns.L2Bridge)

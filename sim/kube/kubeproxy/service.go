@@ -14,7 +14,8 @@ import (
 func PassedOver(v kube.Version, svc *kube.Service) string {
 	switch {
 	case svc.ProxyName != nil && v.AtLeast(14):
-		return fmt.Sprintf("the Service has the label service.kubernetes.io/service-proxy-name: %q, so kube-proxy leaves it to another program, which is not modelled", *svc.ProxyName)
+		return fmt.Sprintf(
+			"the Service has the label service.kubernetes.io/service-proxy-name: %q, so kube-proxy leaves it to another program, which is not modelled", *svc.ProxyName)
 	case svc.HeadlessLabel && ReadsHeadlessLabel(v):
 		return "the Service has the label service.kubernetes.io/headless, with which kube-proxy of this version does not see it"
 	}

@@ -88,7 +88,8 @@ func manyBackends(n int) []string {
 }
 
 func rootEndpoint(l *lab) {
-	if _, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "cbr0", HostComputeNetwork: l.net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2"}}, State: hns.StateAttachedSharing}); err != nil {
+	if _, err := l.hns.CreateEndpoint(hns.Endpoint{Name: "cbr0", HostComputeNetwork: l.net.ID,
+		IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2"}}, State: hns.StateAttachedSharing}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -101,13 +102,16 @@ func stories() []story {
 	overlay := []string{"--source-vip=10.244.1.3"}
 	life := []chapter{
 		begins(everywhere), nothing, backendsAre("10.244.1.5", "10.244.1.6", "10.244.2.7"), backendsAre("10.244.1.5", "10.244.2.8"),
-		edit("external traffic stays here", func(s *kube.Service) { s.ExternalLocal = true }), backendsAre("10.244.1.5", "10.244.2.9"), backendsAre("10.244.2.9"), backendsAre(),
+		edit("external traffic stays here", func(s *kube.Service) { s.ExternalLocal = true }), backendsAre("10.244.1.5", "10.244.2.9"),
+		backendsAre("10.244.2.9"), backendsAre(),
 		backendsAre("10.244.1.5", "10.244.2.7"), edit("no node port", func(s *kube.Service) { s.Ports[0].NodePort = 0 }), deletedAll,
 	}
 	return []story{
 		{name: "life", versions: "1.14.10 1.24.6 1.25.16 1.33.0 1.37.2", build: ws2022, network: hns.L2Bridge, steps: life},
-		{name: "life-overlay", versions: "1.18.20 1.23.17 1.34.1", build: ws2019, network: hns.Overlay, flags: append([]string{"--feature-gates=WinOverlay=true"}, overlay...), steps: life},
-		{name: "life-in-place", versions: "1.31.14 1.36.4", build: "26100.4061", network: hns.L2Bridge, flags: []string{"--enable-dsr", "--feature-gates=WinDSR=true"}, steps: life},
+		{name: "life-overlay", versions: "1.18.20 1.23.17 1.34.1", build: ws2019, network: hns.Overlay,
+			flags: append([]string{"--feature-gates=WinOverlay=true"}, overlay...), steps: life},
+		{name: "life-in-place", versions: "1.31.14 1.36.4", build: "26100.4061", network: hns.L2Bridge,
+			flags: []string{"--enable-dsr", "--feature-gates=WinDSR=true"}, steps: life},
 		{name: "two-families", versions: "1.32.0 1.37.2", build: ws2022, network: hns.L2Bridge, steps: []chapter{
 			begins(func(s *kube.Service) {
 				everywhere(s)
@@ -116,7 +120,8 @@ func stories() []story {
 			}), backendsAre("10.244.2.7", "fd00::2:8"), deletedAll}},
 		{name: "two-protocols", versions: "1.20.15 1.36.4", build: ws2022, network: hns.L2Bridge, steps: []chapter{
 			begins(func(s *kube.Service) {
-				s.Ports = []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, NodePort: 30053, Target: 5353}, {Proto: packet.TCP, Port: 53, NodePort: 30053, Target: 5353}}
+				s.Ports = []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, NodePort: 30053, Target: 5353},
+					{Proto: packet.TCP, Port: 53, NodePort: 30053, Target: 5353}}
 			}), backendsAre("10.244.1.6", "10.244.2.7"), deletedAll}},
 		{name: "another-port", versions: "1.33.13 1.36.4", build: ws2022, network: hns.L2Bridge, steps: []chapter{
 			// The owner of the Service writes its endpoints.
@@ -127,11 +132,13 @@ func stories() []story {
 			}),
 			edit("the target has a name", func(s *kube.Service) { s.Ports[0].Target = 0 })}},
 		{name: "affinity", versions: "1.18.20 1.36.4", build: ws2022, network: hns.L2Bridge, steps: []chapter{
-			begins(func(s *kube.Service) { everywhere(s); s.ClientIPAffinity = true }), edit("without", func(s *kube.Service) { s.ClientIPAffinity = false })}},
+			begins(func(s *kube.Service) { everywhere(s); s.ClientIPAffinity = true }),
+			edit("without", func(s *kube.Service) { s.ClientIPAffinity = false })}},
 		{name: "refused", versions: "1.20.15 1.37.2", build: ws2019, network: hns.L2Bridge, steps: []chapter{
 			begins(func(s *kube.Service) { everywhere(s); set(s, manyBackends(65)...) }), nothing, backendsAre("10.244.2.7"), deletedAll}},
 		{name: "refused-address", versions: "1.36.4 1.37.2", build: ws2022, network: hns.L2Bridge, steps: []chapter{
-			begins(everywhere), serviceComes("other", "10.96.0.11", func(s *kube.Service) { s.ExternalIPs = []netip.Addr{ip("198.51.100.2")} }), backendsAre("10.244.2.8"), gone("other"), backendsAre("10.244.2.9")}},
+			begins(everywhere), serviceComes("other", "10.96.0.11", func(s *kube.Service) { s.ExternalIPs = []netip.Addr{ip("198.51.100.2")} }),
+			backendsAre("10.244.2.8"), gone("other"), backendsAre("10.244.2.9")}},
 		{name: "nobody-here", versions: "1.20.15 1.21.14 1.36.4", build: ws2019, network: hns.L2Bridge, steps: []chapter{
 			begins(func(s *kube.Service) { everywhere(s); s.ExternalLocal = true; set(s, "10.244.2.7") }), nothing,
 			edit("internal traffic, too", func(s *kube.Service) { s.InternalLocal = true }), backendsAre("10.244.1.6", "10.244.2.7")}},
@@ -159,15 +166,17 @@ func stories() []story {
 				everywhere(s)
 				s.Annotations = map[string]string{"winProxyOptimization": "Disabled"}
 			}), backendsAre("10.244.1.5", "10.244.2.8"), backendsAre(), deletedAll}},
-		{name: "health-check", versions: "1.24.17 1.36.4 1.37.2", build: ws2022, network: hns.L2Bridge, flags: []string{"--forward-healthcheck-vip=true"}, node: rootEndpoint, steps: []chapter{
-			begins(everywhere),
-			serviceComes("other", "10.96.0.11", func(s *kube.Service) {
-				s.Type, s.IngressIPs, s.Ports[0].Port = "LoadBalancer", []netip.Addr{ip("198.51.100.2")}, 81
-			}),
-			gone("other"), nothing, backendsAre("10.244.1.5", "10.244.2.8"),
-			serviceComes("probe", "10.96.0.12", func(s *kube.Service) { s.ExternalIPs, s.Ports[0].Port = []netip.Addr{ip("198.51.100.2")}, 10256 }),
-			deletedAll}},
-		{name: "no-root-endpoint", versions: "1.36.4", build: ws2022, network: hns.L2Bridge, flags: []string{"--forward-healthcheck-vip=true"}, steps: []chapter{begins(everywhere)}},
+		{name: "health-check", versions: "1.24.17 1.36.4 1.37.2", build: ws2022, network: hns.L2Bridge,
+			flags: []string{"--forward-healthcheck-vip=true"}, node: rootEndpoint, steps: []chapter{
+				begins(everywhere),
+				serviceComes("other", "10.96.0.11", func(s *kube.Service) {
+					s.Type, s.IngressIPs, s.Ports[0].Port = "LoadBalancer", []netip.Addr{ip("198.51.100.2")}, 81
+				}),
+				gone("other"), nothing, backendsAre("10.244.1.5", "10.244.2.8"),
+				serviceComes("probe", "10.96.0.12", func(s *kube.Service) { s.ExternalIPs, s.Ports[0].Port = []netip.Addr{ip("198.51.100.2")}, 10256 }),
+				deletedAll}},
+		{name: "no-root-endpoint", versions: "1.36.4", build: ws2022, network: hns.L2Bridge, flags: []string{"--forward-healthcheck-vip=true"},
+			steps: []chapter{begins(everywhere)}},
 		{name: "two-lose-backends", versions: "1.30.14 1.33.0 1.36.4", build: ws2022, network: hns.L2Bridge, steps: []chapter{
 			begins(nil), serviceComes("other", "10.96.0.11", nil),
 			{"each loses one", func(_ *lab, s map[string]*kube.Service) {
@@ -180,11 +189,15 @@ func stories() []story {
 			begins(func(s *kube.Service) { set(s, "10.244.1.5", "10.244.1.9"); s.Endpoints[1].Node = "win2" }),
 			{"a pod here gets the address", func(l *lab, s map[string]*kube.Service) { l.addPod("10.244.1.9"); set(s["web"], "10.244.1.9") }},
 			backendsAre("10.244.1.5", "10.244.1.9"), deletedAll}},
-		{name: "outside", versions: "1.14.10 1.17.17 1.36.4", build: ws2019, network: hns.Overlay, flags: append([]string{"--feature-gates=WinOverlay=true"}, overlay...), steps: []chapter{
-			begins(nil), backendsAre("10.244.1.5", "203.0.113.9"), backendsAre("10.244.1.5", "192.168.1.12"), backendsAre("192.168.1.12", "203.0.113.9"), deletedAll}},
+		{name: "outside", versions: "1.14.10 1.17.17 1.36.4", build: ws2019, network: hns.Overlay,
+			flags: append([]string{"--feature-gates=WinOverlay=true"}, overlay...), steps: []chapter{
+				begins(nil), backendsAre("10.244.1.5", "203.0.113.9"), backendsAre("10.244.1.5", "192.168.1.12"),
+				backendsAre("192.168.1.12", "203.0.113.9"), deletedAll}},
 		{name: "not-proxied", versions: "1.36.4", build: ws2022, network: hns.L2Bridge, steps: []chapter{
-			begins(func(s *kube.Service) { s.Headless = true }), edit("a name", func(s *kube.Service) { s.Headless, s.Type = false, kube.ExternalName }),
-			edit("without an address", func(s *kube.Service) { s.Type, s.ClusterIPs = "ClusterIP", nil }), edit("with one", func(s *kube.Service) { s.ClusterIPs = []netip.Addr{ip("10.96.0.10")} })}},
+			begins(func(s *kube.Service) { s.Headless = true }), edit("a name",
+				func(s *kube.Service) { s.Headless, s.Type = false, kube.ExternalName }),
+			edit("without an address", func(s *kube.Service) { s.Type, s.ClusterIPs = "ClusterIP", nil }),
+			edit("with one", func(s *kube.Service) { s.ClusterIPs = []netip.Addr{ip("10.96.0.10")} })}},
 		{name: "network-made-again", versions: "1.14.10 1.36.4", build: ws2022, network: hns.L2Bridge, steps: []chapter{
 			begins(everywhere),
 			{"somebody deletes the network and makes it again", func(l *lab, _ map[string]*kube.Service) {
@@ -238,7 +251,8 @@ func golden(t *testing.T, name, got string) {
 	for i < min(len(g), len(w)) && g[i] == w[i] {
 		i++
 	}
-	t.Errorf("%s:%d differs; run with -update if that is meant\n got  %s\n want %s", file, i+1, strings.Join(g[i:min(i+3, len(g))], "\n      "), strings.Join(w[i:min(i+3, len(w))], "\n      "))
+	t.Errorf("%s:%d differs; run with -update if that is meant\n got  %s\n want %s", file, i+1,
+		strings.Join(g[i:min(i+3, len(g))], "\n      "), strings.Join(w[i:min(i+3, len(w))], "\n      "))
 }
 
 // tell lets a kube-proxy go through a story.
@@ -339,7 +353,8 @@ func writeMissing(out *strings.Builder, r Report, svc *kube.Service) {
 
 func sameButAddress(a, b Entry) bool {
 	same := func(x, y error) bool { return fmt.Sprint(x) == fmt.Sprint(y) }
-	return a.service == b.service && a.port == b.port && a.role == b.role && a.what == b.what && a.why == b.why && a.fact == b.fact && same(a.err, b.err) && slices.Equal(a.frontends, b.frontends)
+	return a.service == b.service && a.port == b.port && a.role == b.role && a.what == b.what && a.why == b.why && a.fact == b.fact &&
+		same(a.err, b.err) && slices.Equal(a.frontends, b.frontends)
 }
 
 func (l *lab) writeRemote(out *strings.Builder) {

@@ -56,7 +56,8 @@ func (p *proxier) port(s *portState, bs []*backend, k *known, l listed, r *Repor
 		if !p.b.affinity {
 			why = "this kube-proxy does not pass sessionAffinity on: load balancers distribute by 5-tuple"
 		}
-		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: "sessionAffinity ClientIP", what: skipped, why: why, fact: factAffinity})
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleService, object: "sessionAffinity ClientIP", what: skipped, why: why,
+			fact: factAffinity})
 	}
 	p.reportIgnored(s, r)
 	before := len(r.entries)
@@ -80,7 +81,8 @@ func (p *proxier) reportIgnored(s *portState, r *Report) {
 	case !p.b.externalLocal:
 		note("externalTrafficPolicy Local", "this kube-proxy ignores it, uses all backends and hides the client's address", factExternalLocal)
 	default:
-		note("externalTrafficPolicy Local", "this Windows build does not support DSR: all backends are used and the client's address is hidden", factExternalLocal)
+		note("externalTrafficPolicy Local", "this Windows build does not support DSR: all backends are used and the client's address is hidden",
+			factExternalLocal)
 	}
 	if s.svc.InternalLocal && !s.internal {
 		note("internalTrafficPolicy Local", "this kube-proxy ignores it: all backends are used", factClusterIP)
@@ -97,13 +99,15 @@ func (p *proxier) kept(s *portState, r *Report) {
 		if id == "" {
 			return
 		}
-		e := Entry{service: s.svc.Key(), port: portName(s.port), role: role, object: frontendName(a, port, s.port.Proto), id: id, what: kept, fact: factIdentity}
+		e := Entry{service: s.svc.Key(), port: portName(s.port), role: role, object: frontendName(a, port, s.port.Proto), id: id, what: kept,
+			fact: factIdentity}
 		switch known := slices.ContainsFunc(s.without, func(w Entry) bool { return w.object == e.object }); {
 		case p.hns.LoadBalancer(id) != nil:
 		case known:
 			return // below
 		default:
-			e.what, e.why, e.frontends = skipped, "HNS no longer has it, and kube-proxy does not recreate it before something changes", []Frontend{{a, port, s.port.Proto}}
+			e.what, e.why, e.frontends = skipped, "HNS no longer has it, and kube-proxy does not recreate it before something changes",
+				[]Frontend{{a, port, s.port.Proto}}
 		}
 		r.add(e)
 	}
@@ -128,7 +132,8 @@ func (p *proxier) choose(s *portState, bs []*backend, k *known, r *Report) chose
 	}
 	for _, b := range bs {
 		if why, fact := p.unusable(s, b, terminating, nonServing); why != "" {
-			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: skipped, why: why, fact: fact})
+			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleBackend, object: b.addr.String(), what: skipped, why: why,
+				fact: fact})
 			continue
 		}
 		if s.target == 0 || p.b.lastTargetPort && s.target != b.port {
@@ -281,7 +286,8 @@ func (p *proxier) loadBalancerIPs(s *portState, c chosen, l listed, r *Report) b
 			continue
 		}
 		if p.b.leaksIngress && v.lb != "" {
-			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleIngress, object: frontendName(v.addr, s.port.Port, s.port.Proto), id: v.lb, what: kept,
+			r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleIngress, object: frontendName(v.addr, s.port.Port, s.port.Proto),
+				id: v.lb, what: kept,
 				why: "kube-proxy notes the cluster IP's load balancer instead of this one, and will not delete it", fact: factLeaksIngress})
 			v.lb = s.clusterLB
 		}
@@ -302,11 +308,13 @@ func (p *proxier) healthCheck(s *portState, v *vip, c chosen, l listed, r *Repor
 	root := p.hns.EndpointByName(name)
 	port := p.healthCheckPort(s)
 	if root == nil {
-		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleHealthCheck, object: frontendName(v.addr, port, s.port.Proto), what: skipped,
-			why: "there is no HNS endpoint " + name + " (--root-hnsendpoint-name)", fact: factHealthCheck})
+		r.add(Entry{service: s.svc.Key(), port: portName(s.port), role: roleHealthCheck, object: frontendName(v.addr, port, s.port.Proto),
+			what: skipped,
+			why:  "there is no HNS endpoint " + name + " (--root-hnsendpoint-name)", fact: factHealthCheck})
 		return
 	}
-	w := &wanted{role: roleHealthCheck, vip: v.addr, internal: port, external: port, backends: []*hns.Endpoint{root}, source: c.source, flags: preserveFlags(s)}
+	w := &wanted{role: roleHealthCheck, vip: v.addr, internal: port, external: port, backends: []*hns.Endpoint{root}, source: c.source,
+		flags: preserveFlags(s)}
 	p.ensure(s, w, &v.health, l, true, w.backends, r)
 }
 

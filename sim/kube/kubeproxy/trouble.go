@@ -63,7 +63,8 @@ func (ts *Troubles) Note(r Report) {
 	for _, e := range r.entries {
 		t := Trouble{Service: e.service, Frontends: e.frontends, Fact: e.fact, backend: e.role == roleBackend}
 		about := func(u Trouble) bool {
-			return !u.backend && u.Service == e.service && slices.ContainsFunc(u.Frontends, func(f Frontend) bool { return slices.Contains(e.frontends, f) })
+			return !u.backend && u.Service == e.service && slices.ContainsFunc(u.Frontends,
+				func(f Frontend) bool { return slices.Contains(e.frontends, f) })
 		}
 		bad := t.backend || e.what == failed || e.what == skipped || e.what == deleted
 		if len(e.frontends) == 0 || !bad && !of[e.service] {

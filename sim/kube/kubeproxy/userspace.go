@@ -17,7 +17,8 @@ const userspaceRemoved = 26
 var (
 	factUserspace = evidence.New("kubeproxy.userspace", evidence.Code,
 		"In userspace mode kube-proxy adds every cluster IP, external and load balancer address to the interface that INTERFACE_TO_ADD_SERVICE_IP names, and listens there and on 0.0.0.0:nodePort, for TCP and UDP over IPv4.",
-		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/proxier.go (mergeService, addServicePortPortal)", "kubernetes/kubernetes v1.20.15 pkg/util/netsh/netsh.go")
+		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/proxier.go (mergeService, addServicePortPortal)",
+		"kubernetes/kubernetes v1.20.15 pkg/util/netsh/netsh.go")
 	factUserspacePolicies = evidence.New("kubeproxy.userspace-ignores-policies", evidence.Code,
 		"The userspace mode ignores traffic policies: it uses all ready backends of a Service in turn.",
 		"kubernetes/kubernetes v1.20.15 pkg/proxy/winuserspace/roundrobin.go")
@@ -95,7 +96,8 @@ func (u *UserspaceSetup) port(svc *kube.Service, p kube.ServicePort) {
 
 // listen opens a socket for one address of a Service, all addresses for a node port.
 func (u *UserspaceSetup) listen(svc *kube.Service, p kube.ServicePort, f frontend, port uint16, backends []netip.AddrPort) {
-	e := Entry{service: svc.Key(), port: portName(p), role: f.role, object: frontendName(f.addr, port, p.Proto), what: created, fact: factUserspace}
+	e := Entry{service: svc.Key(), port: portName(p), role: f.role, object: frontendName(f.addr, port, p.Proto), what: created,
+		fact: factUserspace}
 	if f.addr.IsValid() && !slices.Contains(u.Addresses, f.addr) {
 		u.Addresses = append(u.Addresses, f.addr)
 	}

@@ -207,9 +207,11 @@ func NotRead(v kube.Version) string {
 	case err != nil:
 		return ""
 	case v.Newer():
-		return fmt.Sprintf("it is newer than the newest patch known to winlab, %s, and is assumed to behave like that one", kube.Minor(v.Minor).Full())
+		return fmt.Sprintf("it is newer than the newest patch known to winlab, %s, and is assumed to behave like that one",
+			kube.Minor(v.Minor).Full())
 	case b.unsure:
-		return fmt.Sprintf("its source was not read, and a patch of 1.%d changed what kube-proxy does: it is assumed to behave like %s where no changelog says otherwise", v.Minor, kube.Minor(v.Minor).Full())
+		return fmt.Sprintf(
+			"its source was not read, and a patch of 1.%d changed what kube-proxy does: it is assumed to behave like %s where no changelog says otherwise", v.Minor, kube.Minor(v.Minor).Full())
 	}
 	return ""
 }
@@ -226,7 +228,8 @@ var first = behaviour{
 // behaviourOf adds up the changes to v.
 func behaviourOf(v kube.Version) (behaviour, error) {
 	if v.Major != 1 || v.Minor < oldest || v.Minor > newest {
-		return behaviour{}, fmt.Errorf("kube-proxy %s: the source of its kernelspace mode was not read; known versions are 1.%d to 1.%d", v, oldest, newest)
+		return behaviour{}, fmt.Errorf("kube-proxy %s: the source of its kernelspace mode was not read; known versions are 1.%d to 1.%d", v,
+			oldest, newest)
 	}
 	b := first
 	for _, c := range changes {

@@ -78,11 +78,14 @@ func TestBehaviourByVersion(t *testing.T) {
 			[]string{"1.22.12 1.23.0", "1.23.9 1.31.9", "1.32.0 1.32.5", "1.33.0 1.33.1"}},
 		{"takes the remote endpoint", func(b behaviour) bool { return b.lookup == lookupRemote },
 			[]string{"1.31.9 1.32.0", "1.32.5 1.33.0", "1.33.1 1.34.8", "1.35.0 1.35.5", "1.36.0 1.36.1"}},
-		{"takes the local endpoint", func(b behaviour) bool { return b.lookup == lookupLocal }, []string{"1.34.8 1.35.0", "1.35.5 1.36.0", "1.36.1"}},
+		{"takes the local endpoint", func(b behaviour) bool { return b.lookup == lookupLocal },
+			[]string{"1.34.8 1.35.0", "1.35.5 1.36.0", "1.36.1"}},
 		{"looks at first addresses", func(b behaviour) bool { return b.firstAddress },
 			[]string{"1.22.12 1.23.0", "1.23.9 1.24.12", "1.25.0 1.25.8", "1.26.0 1.26.3"}},
-		{"makes endpoints twice", func(b behaviour) bool { return b.forgetsMade }, []string{"1.22.12 1.23.0", "1.23.9 1.24.10", "1.25.0 1.25.6", "1.26.0 1.26.1"}},
-		{"deletes local endpoints", func(b behaviour) bool { return b.deletesLocal }, []string{"1.31.0 1.31.9", "1.32.0 1.32.5", "1.33.0 1.33.1"}},
+		{"makes endpoints twice", func(b behaviour) bool { return b.forgetsMade },
+			[]string{"1.22.12 1.23.0", "1.23.9 1.24.10", "1.25.0 1.25.6", "1.26.0 1.26.1"}},
+		{"deletes local endpoints", func(b behaviour) bool { return b.deletesLocal },
+			[]string{"1.31.0 1.31.9", "1.32.0 1.32.5", "1.33.0 1.33.1"}},
 		{"forgets what went away", func(b behaviour) bool { return b.forgetsGone },
 			[]string{"1.31.0 1.32.10", "1.33.0 1.33.6", "1.34.0 1.34.2"}},
 		{"source VIP at start", func(b behaviour) bool { return b.sourceVIPAtStart }, []string{"1.14.0 1.15.0"}},
@@ -101,7 +104,8 @@ func TestBehaviourByVersion(t *testing.T) {
 		{"internalTrafficPolicy", func(b behaviour) bool { return b.internalLocal }, []string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1"}},
 		{"cluster IP needs available backends", func(b behaviour) bool { return b.clusterIPNeedsAvailable },
 			[]string{"1.24.10 1.24.12", "1.25.6 1.25.8", "1.26.1 1.26.3"}},
-		{"deletes by source VIP", func(b behaviour) bool { return b.deletes == deleteBySourceVIP }, []string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1 1.31.0"}},
+		{"deletes by source VIP", func(b behaviour) bool { return b.deletes == deleteBySourceVIP },
+			[]string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1 1.31.0"}},
 		{"deletes the cluster IP by all backends", func(b behaviour) bool { return b.clusterIPDeletesByAll },
 			[]string{"1.24.10 1.25.0", "1.25.6 1.26.0", "1.26.1 1.31.14", "1.32.0 1.32.10", "1.33.0 1.33.6", "1.34.0 1.34.2"}},
 		{"family in the hash", func(b behaviour) bool { return b.familyInHash }, []string{"1.33.8 1.34.0", "1.34.4 1.35.0", "1.35.1"}},
@@ -110,7 +114,8 @@ func TestBehaviourByVersion(t *testing.T) {
 		{"dual-stack by gate", func(b behaviour) bool { return b.dualStack == dualStackByGate }, []string{"1.19.0 1.21.6"}},
 		{"dual-stack by build", func(b behaviour) bool { return b.dualStack == dualStackByBuild }, []string{"1.21.6"}},
 		{"replaces", func(b behaviour) bool { return b.replaces }, []string{"1.37.0"}},
-		{"unsure", func(b behaviour) bool { return b.unsure }, []string{"1.14.1 1.14.10", "1.15.0 1.15.12", "1.18.0 1.18.20", "1.19.0 1.19.16", "1.20.0 1.20.15",
+		{"unsure", func(b behaviour) bool { return b.unsure }, []string{"1.14.1 1.14.10", "1.15.0 1.15.12", "1.18.0 1.18.20", "1.19.0 1.19.16",
+			"1.20.0 1.20.15",
 			"1.21.9 1.21.14", "1.23.2 1.23.8", "1.24.0 1.24.2"}},
 	} {
 		for _, v := range patches() {
@@ -167,8 +172,10 @@ func TestGates(t *testing.T) {
 	}{
 		{gateWinDSR, 32, "off"}, {gateWinDSR, 33, "on"}, {gateWinDSR, 34, "locked"},
 		{gateWinOverlay, 19, "off"}, {gateWinOverlay, 20, "on"}, {gateWinOverlay, 34, "locked"},
-		{gateIPv6DualStack, 15, "unknown"}, {gateIPv6DualStack, 20, "off"}, {gateIPv6DualStack, 21, "on"}, {gateIPv6DualStack, 23, "locked"}, {gateIPv6DualStack, 25, "unknown"},
-		{gateTerminatingEndpoints, 21, "unknown"}, {gateTerminatingEndpoints, 25, "off"}, {gateTerminatingEndpoints, 26, "on"}, {gateTerminatingEndpoints, 28, "locked"}, {gateTerminatingEndpoints, 30, "unknown"},
+		{gateIPv6DualStack, 15, "unknown"}, {gateIPv6DualStack, 20, "off"}, {gateIPv6DualStack, 21, "on"}, {gateIPv6DualStack, 23, "locked"},
+		{gateIPv6DualStack, 25, "unknown"},
+		{gateTerminatingEndpoints, 21, "unknown"}, {gateTerminatingEndpoints, 25, "off"}, {gateTerminatingEndpoints, 26, "on"},
+		{gateTerminatingEndpoints, 28, "locked"}, {gateTerminatingEndpoints, 30, "unknown"},
 	} {
 		v := kube.Minor(c.minor)
 		_, offErr := ParseFlags(ModeKernelspace, []string{"--feature-gates=" + string(c.gate) + "=false"}, v)
@@ -190,7 +197,9 @@ func TestGates(t *testing.T) {
 
 // What a trace says of a version whose source was not read, and of one that nobody knew.
 func TestNotRead(t *testing.T) {
-	for version, want := range map[string]string{"1.36.4": "", "1.12": "", "1.24.1": "a patch of 1.24 changed what kube-proxy does: it is assumed to behave like 1.24.17", "1.37.99": "newer than the newest patch known to winlab, 1.37.2"} {
+	for version, want := range map[string]string{"1.36.4": "", "1.12": "",
+		"1.24.1":  "a patch of 1.24 changed what kube-proxy does: it is assumed to behave like 1.24.17",
+		"1.37.99": "newer than the newest patch known to winlab, 1.37.2"} {
 		v, err := kube.ParseVersion(version)
 		if err != nil {
 			t.Fatal(err)

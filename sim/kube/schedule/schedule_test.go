@@ -93,7 +93,8 @@ func TestSelectorAndToleration(t *testing.T) {
 
 func TestReasonsAreThoseOfTheVersion(t *testing.T) {
 	big := func(s *corev1.PodSpec) {
-		s.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("8")}}}}
+		s.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("8")}}}}
 	}
 	other := func(s *corev1.PodSpec) { s.NodeName = "elsewhere" }
 	small := node("small", "windows", "10.0.17763", func(n *Node) {
@@ -149,7 +150,8 @@ func TestTheOtherReasonsAreKept(t *testing.T) {
 func TestAffinityCountsLikeASelector(t *testing.T) {
 	p := pod(func(s *corev1.PodSpec) {
 		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/os", Operator: "In", Values: []string{"windows"}}}}},
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/os",
+				Operator: "In", Values: []string{"windows"}}}}},
 		}}}
 	})
 	if got := fits(Evaluate(36, Request{Pod: p}, []Node{linux, win2019})); got != "win2019" {
@@ -161,8 +163,9 @@ func windows2019(handler string) *nodev1.RuntimeClass {
 	return &nodev1.RuntimeClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "windows-2019"}, Handler: handler,
 		Scheduling: &nodev1.Scheduling{
-			NodeSelector: map[string]string{"kubernetes.io/os": "windows", "kubernetes.io/arch": "amd64", "node.kubernetes.io/windows-build": "10.0.17763"},
-			Tolerations:  []corev1.Toleration{{Key: "os", Operator: "Equal", Value: "windows", Effect: "NoSchedule"}},
+			NodeSelector: map[string]string{"kubernetes.io/os": "windows", "kubernetes.io/arch": "amd64",
+				"node.kubernetes.io/windows-build": "10.0.17763"},
+			Tolerations: []corev1.Toleration{{Key: "os", Operator: "Equal", Value: "windows", Effect: "NoSchedule"}},
 		},
 	}
 }
@@ -203,8 +206,10 @@ func TestHandlerMustBeKnownToTheRuntime(t *testing.T) {
 	containerd := node("containerd", "windows", "10.0.17763", func(n *Node) {
 		n.Handlers = map[string]Isolation{"runhcs-wcow-process": Process, "runhcs-wcow-hypervisor": HyperV}
 	})
-	r := Evaluate(20, Request{Pod: pod(class("windows-2019")), Classes: []*nodev1.RuntimeClass{windows2019("docker")}}, []Node{docker, containerd})
-	if r.Verdicts[0].Runs != Yes || r.Verdicts[1].Runs != No || r.Verdicts[1].Why() != `the container runtime does not have a handler "docker"` {
+	r := Evaluate(20, Request{Pod: pod(class("windows-2019")), Classes: []*nodev1.RuntimeClass{windows2019("docker")}},
+		[]Node{docker, containerd})
+	if r.Verdicts[0].Runs != Yes || r.Verdicts[1].Runs != No ||
+		r.Verdicts[1].Why() != `the container runtime does not have a handler "docker"` {
 		t.Errorf("%+v", r.Verdicts)
 	}
 }
@@ -216,7 +221,8 @@ func TestAHandlerGivesTheIsolation(t *testing.T) {
 	old := []Image{{Container: "c", Name: "ltsc2019", Platforms: []Platform{{"windows", "", "10.0.17763"}}}}
 	for handler, want := range map[string]Answer{"runhcs-wcow-process": No, "runhcs-wcow-hypervisor": Yes} {
 		c := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Handler: handler}
-		if v := Evaluate(36, Request{Pod: pod(class("c")), Images: old, Classes: []*nodev1.RuntimeClass{c}}, []Node{host}).Verdicts[0]; v.Runs != want {
+		if v := Evaluate(36, Request{Pod: pod(class("c")), Images: old, Classes: []*nodev1.RuntimeClass{c}},
+			[]Node{host}).Verdicts[0]; v.Runs != want {
 			t.Errorf("%s: runs %s, want %s", handler, v.Runs, want)
 		}
 	}
@@ -234,10 +240,12 @@ func TestOverheadOfTheClassIsRequested(t *testing.T) {
 		}
 	}
 	own := pod(class("windows-2019"), func(s *corev1.PodSpec) { s.Overhead = corev1.ResourceList{"memory": resource.MustParse("2Gi")} })
-	if r := Evaluate(18, Request{Pod: own, Classes: []*nodev1.RuntimeClass{c}}, nil); !strings.Contains(r.Rejected, "doesn't match RuntimeClass") {
+	if r := Evaluate(18, Request{Pod: own, Classes: []*nodev1.RuntimeClass{c}}, nil); !strings.Contains(r.Rejected,
+		"doesn't match RuntimeClass") {
 		t.Errorf("rejected: %q", r.Rejected)
 	}
-	if r := Evaluate(18, Request{Pod: pod(func(s *corev1.PodSpec) { s.Overhead = own.Spec.Overhead })}, nil); !strings.Contains(r.Rejected, "without corresponding RuntimeClass") {
+	if r := Evaluate(18, Request{Pod: pod(func(s *corev1.PodSpec) { s.Overhead = own.Spec.Overhead })}, nil); !strings.Contains(r.Rejected,
+		"without corresponding RuntimeClass") {
 		t.Errorf("rejected: %q", r.Rejected)
 	}
 }

@@ -38,7 +38,8 @@ func TestImages(t *testing.T) {
 		{"the release before, as the runtime matches", []Platform{ltsc2022}, "", abi, Yes, ""},
 		{"two releases before", []Platform{ltsc2019}, "", abi, No, "made for Windows 10.0.17763"},
 	} {
-		r := Evaluate(36, Request{Pod: pod(), Isolation: c.isolation, Images: []Image{{Container: "c", Name: "i", Platforms: c.platforms}}}, []Node{c.node})
+		r := Evaluate(36, Request{Pod: pod(), Isolation: c.isolation, Images: []Image{{Container: "c", Name: "i", Platforms: c.platforms}}},
+			[]Node{c.node})
 		v := r.Verdicts[0]
 		if v.Runs != c.want || !strings.Contains(v.Why(), c.why) || (c.why == "") != (v.Why() == "") {
 			t.Errorf("%s: %s, %q; want %s, %q", c.name, v.Runs, v.Why(), c.want, c.why)

@@ -19,7 +19,9 @@ import (
 var (
 	factAdmin = evidence.NewParam(labfile.ParamAdminPolicy, "lab.admin-network-policy", evidence.Unknown,
 		"AdminNetworkPolicies, BaselineAdminNetworkPolicies and ClusterNetworkPolicies are enforced where the network plugin's release has them and, with Antrea, where a feature gate of its controller is on. No source says how their rules are implemented on Windows nodes. Where they are enforced, winlab follows the API's documentation; a connection that also meets an ACL of another program is unknown.",
-		"kubernetes-sigs/network-policy-api apis/v1alpha1, apis/v1alpha2 (commit 0eec1b0)", "antrea-io/antrea docs/feature-gates.md AdminNetworkPolicy", "projectcalico/calico libcalico-go lib/backend/k8s/conversion (AdminNetworkPolicy)")
+		"kubernetes-sigs/network-policy-api apis/v1alpha1, apis/v1alpha2 (commit 0eec1b0)",
+		"antrea-io/antrea docs/feature-gates.md AdminNetworkPolicy",
+		"projectcalico/calico libcalico-go lib/backend/k8s/conversion (AdminNetworkPolicy)")
 	questionAdmin = evidence.NewQuestion(labfile.ParamAdminPolicy, factAdmin,
 		evidence.Answer{Value: adminEnforced, Means: "this cluster enforces AdminNetworkPolicies"},
 		evidence.Answer{Value: "ignored", Means: "it does not enforce AdminNetworkPolicies"})
@@ -108,8 +110,9 @@ func (b *builder) overrides(rules []*adminRule, all map[*adminRule]map[netip.Add
 				continue
 			}
 			own := senders[p] // nil on a node of a dump
-			m.Stack().AddGate(host.Gate{Out: true, Origin: r.of.Origin, Fact: factAdmin, Question: questionAdmin, OfCluster: true, Answer: adminEnforced,
-				Event: trace.Of(adminDecision{r.of.Key(), r.name(), false, adminOverrides}),
+			m.Stack().AddGate(host.Gate{Out: true, Origin: r.of.Origin, Fact: factAdmin, Question: questionAdmin, OfCluster: true,
+				Answer: adminEnforced,
+				Event:  trace.Of(adminDecision{r.of.Key(), r.name(), false, adminOverrides}),
 				Passes: func(h *packet.Headers) bool {
 					if own != nil && own.restricted && !own.admits(h) {
 						return true // it does not get as far
@@ -191,7 +194,8 @@ func (b *builder) decider(match *matching, p *pod, rules []*adminRule, out bool)
 			restricting = append(restricting, np)
 		}
 	}
-	return &decider{b: b, admins: admins, baseline: baseline, out: out, restricted: len(restricting) > 0, admitted: match.admissions(p, restricting, out)}
+	return &decider{b: b, admins: admins, baseline: baseline, out: out, restricted: len(restricting) > 0,
+		admitted: match.admissions(p, restricting, out)}
 }
 
 // overriding are the ingress rules that may allow what NetworkPolicies do not admit.
@@ -208,8 +212,9 @@ func (d *decider) overriding() (all []*adminRule) {
 func (d *decider) gates(st *host.Stack, nobody *evidence.Fact) {
 	for _, end := range []adminEnd{adminDenies, adminOverrides, adminOpen} {
 		for _, c := range slices.Concat(d.admins, d.baseline) {
-			g := host.Gate{Out: d.out, Origin: c.of.Origin, Fact: factAdmin, Question: questionAdmin, OfCluster: true, Answer: adminEnforced, Closed: end == adminDenies,
-				Event: trace.Of(adminDecision{c.of.Key(), c.name(), d.out, end}),
+			g := host.Gate{Out: d.out, Origin: c.of.Origin, Fact: factAdmin, Question: questionAdmin, OfCluster: true, Answer: adminEnforced,
+				Closed: end == adminDenies,
+				Event:  trace.Of(adminDecision{c.of.Key(), c.name(), d.out, end}),
 				Passes: func(h *packet.Headers) bool {
 					by, is := d.decide(h)
 					return is != end || by != c.adminRule

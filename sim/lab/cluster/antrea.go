@@ -16,7 +16,8 @@ import (
 func (b *builder) newAntrea() {
 	p := b.Plan
 	a := b.plugin.(interface{ AgentConf() *cni.AntreaAgent }).AgentConf()
-	o := ovs.AntreaOptions{Encap: a.Encap, Tunnel: packet.Geneve, Port: a.TunnelPort, MTU: a.MTU, Bridge: a.Bridge, Gateway: a.Gateway, NoSNAT: a.NoSNAT,
+	o := ovs.AntreaOptions{Encap: a.Encap, Tunnel: packet.Geneve, Port: a.TunnelPort, MTU: a.MTU, Bridge: a.Bridge, Gateway: a.Gateway,
+		NoSNAT:      a.NoSNAT,
 		ClusterCIDR: p.ClusterCIDRs, ServiceCIDRs: p.ServiceCIDRs, Origin: a.Origin}
 	if a.Tunnel == "vxlan" {
 		o.Tunnel = packet.VXLAN
@@ -94,11 +95,13 @@ func (b *builder) antreaServices() []ovs.AntreaService {
 		if s.ProxyName != nil {
 			name = *s.ProxyName
 		}
-		if s.Headless || s.HeadlessLabel || s.Type == kube.ExternalName || name != b.antreaAgent.ServiceProxy || s.ProxyName != nil && name == "" {
+		if s.Headless || s.HeadlessLabel || s.Type == kube.ExternalName || name != b.antreaAgent.ServiceProxy || s.ProxyName != nil &&
+			name == "" {
 			continue
 		}
 		if s.ClientIPAffinity {
-			b.notice("sessionAffinity of Service "+s.Key(), "the endpoint that AntreaProxy has learnt for a client is not modelled: every connection picks an endpoint", s.Origin)
+			b.notice("sessionAffinity of Service "+s.Key(),
+				"the endpoint that AntreaProxy has learnt for a client is not modelled: every connection picks an endpoint", s.Origin)
 		}
 		for _, p := range s.Ports {
 			out := ovs.AntreaService{InternalLocal: s.InternalLocal, ExternalLocal: s.ExternalLocal,

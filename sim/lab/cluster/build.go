@@ -126,8 +126,10 @@ func New(ctx context.Context, p *plan.Plan, o Options) (*Cluster, error) {
 		o.Lock = &Lock{}
 		o.Lock.Lock()
 	}
-	c := &Cluster{Plan: p, Options: o, ways: path.NewWays(), Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled), Ingresses: slices.Clone(p.Ingresses)}
-	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, admins: p.AdminPolicies, owns: p.OwnPolicies, slices: p.Slices, namespaces: p.Namespaces}
+	c := &Cluster{Plan: p, Options: o, ways: path.NewWays(), Kube: p.Kube(), NotModelled: slices.Clone(p.NotModelled),
+		Ingresses: slices.Clone(p.Ingresses)}
+	b := &builder{Cluster: c, lists: p.Services, admit: p.Policies, admins: p.AdminPolicies, owns: p.OwnPolicies, slices: p.Slices,
+		namespaces: p.Namespaces}
 	if o.Objects == Outside {
 		b.leaveObjects()
 	}
@@ -213,7 +215,8 @@ type builder struct {
 }
 
 func (b *builder) run(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.links, b.startReal, b.attachPods, b.policies, b.services, b.proxies, b.arm, b.names, b.gatewayResolvers, b.compareVFP, b.calls, b.unused} {
+	for _, step := range []func(context.Context) error{b.fabric, b.hosts, b.network, b.nodes, b.prepare, b.links, b.startReal, b.attachPods,
+		b.policies, b.services, b.proxies, b.arm, b.names, b.gatewayResolvers, b.compareVFP, b.calls, b.unused} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -229,7 +232,8 @@ func (b *builder) network(context.Context) error {
 	p := b.Plan
 	switch p.Network.Design {
 	case plan.OVS:
-		b.ovs = ovs.NewNetwork(ovs.Options{Name: p.Network.Plugin, Encap: "geneve", Params: p.Params.OVN, ClusterCIDR: p.ClusterCIDRs[0], ServiceCIDR: p.ServiceCIDRs[0]})
+		b.ovs = ovs.NewNetwork(ovs.Options{Name: p.Network.Plugin, Encap: "geneve", Params: p.Params.OVN, ClusterCIDR: p.ClusterCIDRs[0],
+			ServiceCIDR: p.ServiceCIDRs[0]})
 	case plan.CNI:
 		var err error
 		if b.plugin, err = cni.New(p.Network.CNI); err != nil {

@@ -47,7 +47,8 @@ func TestDesigns(t *testing.T) {
 		name string
 		typ  hns.NetworkType
 	}{
-		{"l2bridge-flannel-host-gw", hns.L2Bridge}, {"overlay-flannel-vxlan", hns.Overlay}, {"l2tunnel-azure-cni", hns.L2Tunnel}, {"nat-winnat", hns.NAT}, {"rras-l3", hns.Transparent},
+		{"l2bridge-flannel-host-gw", hns.L2Bridge}, {"overlay-flannel-vxlan", hns.Overlay}, {"l2tunnel-azure-cni", hns.L2Tunnel},
+		{"nat-winnat", hns.NAT}, {"rras-l3", hns.Transparent},
 		{"transparent-ovn-kubernetes", ""}, {"ovs-l3", ""},
 	} {
 		t.Run(d.name, func(t *testing.T) {
@@ -116,7 +117,8 @@ func TestRebuildIsAnother(t *testing.T) {
 func TestCallsThatMustFail(t *testing.T) {
 	t.Parallel()
 	c := built(t, "l2bridge-flannel-host-gw")
-	nothing := plan.Call{Node: "win1", Create: &plan.Create{Kind: hns.KindEndpoint, Count: 1, Object: map[string]any{"HostComputeNetwork": "no-such-network"}}}
+	nothing := plan.Call{Node: "win1", Create: &plan.Create{Kind: hns.KindEndpoint, Count: 1,
+		Object: map[string]any{"HostComputeNetwork": "no-such-network"}}}
 	if err := c.Call([]plan.Call{nothing}); err == nil {
 		t.Error("an endpoint on no network")
 	}
@@ -150,8 +152,11 @@ func TestWhatOVNIsAskedFor(t *testing.T) {
 		{Namespace: "a", Name: "other", ProxyName: &other, ClusterIPs: []netip.Addr{ip("10.96.0.11")}, Ports: []kube.ServicePort{{Port: 1}}},
 		{Namespace: "a", Name: "headless", Headless: true, Ports: []kube.ServicePort{{Port: 1}}},
 		{Namespace: "a", Name: "alias", Type: "ExternalName", Ports: []kube.ServicePort{{Port: 1}}},
-		{Namespace: "a", Name: "web", ClusterIPs: []netip.Addr{ip("10.96.0.10")}, Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080, NodePort: 30080}, {Name: "x", Proto: packet.UDP, Port: 53}},
-			Endpoints: []kube.Endpoint{{Addr: ip("10.244.1.3"), Ready: true}, {Addr: ip("10.244.1.4")}, {Addr: ip("10.244.1.5"), Ready: true, Ports: map[string]uint16{"http": 81}}}},
+		{Namespace: "a", Name: "web", ClusterIPs: []netip.Addr{ip("10.96.0.10")},
+			Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080, NodePort: 30080},
+				{Name: "x", Proto: packet.UDP, Port: 53}},
+			Endpoints: []kube.Endpoint{{Addr: ip("10.244.1.3"), Ready: true}, {Addr: ip("10.244.1.4")},
+				{Addr: ip("10.244.1.5"), Ready: true, Ports: map[string]uint16{"http": 81}}}},
 	}
 	if all := ovnServices(services, false); len(all) != 3 {
 		t.Errorf("%d, want the other program's as well", len(all))
@@ -160,7 +165,8 @@ func TestWhatOVNIsAskedFor(t *testing.T) {
 	if len(got) != 2 || got[0].Name != "a/web" || got[0].NodePort != 30080 || got[1].Port != 53 {
 		t.Fatalf("%+v", got)
 	}
-	if want := []netip.AddrPort{netip.MustParseAddrPort("10.244.1.3:8080"), netip.MustParseAddrPort("10.244.1.5:81")}; !slices.Equal(got[0].Backends, want) {
+	if want := []netip.AddrPort{netip.MustParseAddrPort("10.244.1.3:8080"),
+		netip.MustParseAddrPort("10.244.1.5:81")}; !slices.Equal(got[0].Backends, want) {
 		t.Errorf("backends %v, want %v", got[0].Backends, want)
 	}
 }

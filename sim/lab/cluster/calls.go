@@ -33,7 +33,9 @@ func (c *Cluster) Call(calls []plan.Call) error {
 			return fmt.Errorf("HNS call %d: node %s has no HNS in this lab", i+1, call.Node)
 		}
 		if c.node(call.Node).antrea != nil {
-			return fmt.Errorf("HNS call %d: the switch of node %s is Open vSwitch programmed by Antrea, and what HNS does with a call there is not known", i+1, call.Node)
+			return fmt.Errorf(
+				"HNS call %d: the switch of node %s is Open vSwitch programmed by Antrea, and what HNS does with a call there is not known", i+1,
+				call.Node)
 		}
 		c.settle()
 		err := c.call(svc, call)
@@ -70,7 +72,8 @@ func (c *Cluster) disputed() {
 		}
 		for _, d := range n.HNS.Disputed() {
 			c.notice(fmt.Sprintf("error code 0x%x of HNS on %s", d.Err.Code, n.Name),
-				fmt.Sprintf("%s The call that failed: %s. The lab parameter %s pins the code.", d.Question.Fact.Says, strings.TrimSuffix(d.Err.Error(), "."), d.Question.Param), nil)
+				fmt.Sprintf("%s The call that failed: %s. The lab parameter %s pins the code.", d.Question.Fact.Says,
+					strings.TrimSuffix(d.Err.Error(), "."), d.Question.Param), nil)
 		}
 	}
 }

@@ -118,7 +118,8 @@ func (b *builder) startReal(ctx context.Context) error {
 		plugin = plugin && programs.HasPlugins(b.pluginVersion())
 		proxy = proxy && !slices.ContainsFunc(b.proxyVersions(), func(v kube.Version) bool { return !programs.HasKubeProxy(v) })
 		if !plugin && !proxy {
-			return fmt.Errorf("%w: plugin %s %s, kube-proxy %s; the pinned programs are the plugins %s and kube-proxy %s", ErrNoComponents, b.Plan.Network.Plugin, b.pluginVersion(),
+			return fmt.Errorf("%w: plugin %s %s, kube-proxy %s; the pinned programs are the plugins %s and kube-proxy %s", ErrNoComponents,
+				b.Plan.Network.Plugin, b.pluginVersion(),
 				b.Kube.Version, strings.Join(programs.Versions("cni-plugins"), ", "), strings.Join(programs.Versions("kube-proxy"), ", "))
 		}
 	}
@@ -478,7 +479,8 @@ func (r *real) startProxy(k *Node, services []*kube.Service) error {
 			return err
 		}
 		if err = errors.Join(p.api.Apply(apiserver.NodeObject(k.Node)), p.api.SetServices(services)); err == nil {
-			p.RunningKubeProxy, err = n.StartKubeProxy(r.life, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name, Network: network, Flags: k.Plan.ProxyFlags, Place: at})
+			p.RunningKubeProxy, err = n.StartKubeProxy(r.life, components.KubeProxy{Binaries: program.Binaries, API: p.api, Node: k.Name,
+				Network: network, Flags: k.Plan.ProxyFlags, Place: at})
 		}
 		if err != nil {
 			return errors.Join(err, p.stop())

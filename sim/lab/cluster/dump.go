@@ -65,7 +65,8 @@ func (b *builder) dumpAddress(n *Node) {
 	}
 	if len(has) > 0 {
 		a := n.Plan.Dump.Adapters[0]
-		b.notice("adapters of node "+n.Name, fmt.Sprintf("none of them has the address %s of the lab's node; they have %s", n.Address, strings.Join(has, ", ")),
+		b.notice("adapters of node "+n.Name, fmt.Sprintf("none of them has the address %s of the lab's node; they have %s", n.Address,
+			strings.Join(has, ", ")),
 			&trace.Origin{What: "adapter " + a.Name, File: a.Place.File, Line: a.Place.Line})
 	}
 }
@@ -100,7 +101,8 @@ func (b *builder) dumpAttached(n *Node, all []hns.Endpoint) []hns.Endpoint {
 				continue
 			}
 			e.State = hns.StateAttachedSharing
-			b.notice("endpoint "+e.Name, "HCN v2 does not show whether an endpoint in no namespace has a port; pod "+p.Key()+" of the lab has it, so winlab assumes a port; Get-HnsEndpoint without -Version shows its State", e.Origin)
+			b.notice("endpoint "+e.Name, "HCN v2 does not show whether an endpoint in no namespace has a port; pod "+p.Key()+
+				" of the lab has it, so winlab assumes a port; Get-HnsEndpoint without -Version shows its State", e.Origin)
 		}
 	}
 	return all
@@ -139,9 +141,12 @@ func (b *builder) dumpForwarding(n *Node) {
 	case len(on) > 0 && len(off) == 0:
 		st.Forwarding = true
 	case len(on) > 0:
-		st.ForwardingUnknown = fmt.Sprintf("forwarding is on for %s and off for %s, but the model has one setting for the whole node", strings.Join(on, ", "), strings.Join(off, ", "))
+		st.ForwardingUnknown = fmt.Sprintf("forwarding is on for %s and off for %s, but the model has one setting for the whole node",
+			strings.Join(on, ", "), strings.Join(off, ", "))
 	case len(off) == 0:
-		st.ForwardingUnknown = "the dump of " + n.Name + " does not say whether the node forwards packets between its interfaces; add the output of: " + command + ", or set forwarding: true or false on the node"
+		st.ForwardingUnknown = "the dump of " + n.Name +
+			" does not say whether the node forwards packets between its interfaces; add the output of: " + command +
+			", or set forwarding: true or false on the node"
 	}
 }
 

@@ -56,10 +56,14 @@ func (b *builder) comparePort(n *Node, theirs, ours dump.Port, at *trace.Origin)
 		switch d.Kind {
 		case dump.OnlyTheirs:
 			if dump.RuleKey(d.Theirs.Name) != "" {
-				say(d.Theirs, fmt.Sprintf("the node has it on the port of %s in %s, but the model does not", ours.Friendly, d.Theirs.Layer), &trace.Origin{What: d.Theirs.Name, File: d.Theirs.Place.File, Line: d.Theirs.Place.Line})
+				say(d.Theirs, fmt.Sprintf("the node has it on the port of %s in %s, but the model does not", ours.Friendly, d.Theirs.Layer),
+					&trace.Origin{What: d.Theirs.Name, File: d.Theirs.Place.File, Line: d.Theirs.Place.Line})
 			}
 		case dump.OnlyOurs:
-			say(d.Ours, fmt.Sprintf("the model has it on the port of %s in %s of node %s, but the listing does not: the verdict of a flow that meets it may be wrong", ours.Friendly, d.Ours.Layer, n.Name), at)
+			say(d.Ours,
+				fmt.Sprintf(
+					"the model has it on the port of %s in %s of node %s, but the listing does not: the verdict of a flow that meets it may be wrong",
+					ours.Friendly, d.Ours.Layer, n.Name), at)
 		}
 	}
 	if said > maxDifferences {

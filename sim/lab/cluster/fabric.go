@@ -54,7 +54,8 @@ func (b *builder) router(r plan.Router) error {
 		st.NAT = host.NewRouterNAT(fabric.FactEdgeNAT)
 	}
 	for _, n := range r.NAT {
-		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[n.OutOf], Src: n.Sources, Protos: n.Protos, Masquerade: true, Origin: n.Origin})
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source NAT", OutLink: links[n.OutOf], Src: n.Sources,
+			Protos: n.Protos, Masquerade: true, Origin: n.Origin})
 	}
 	if len(r.Rules) > 0 {
 		st.Firewall = fabric.NewFirewall(wire.Fabric, "router "+r.Name, r.Rules)
@@ -62,11 +63,14 @@ func (b *builder) router(r plan.Router) error {
 	if slices.ContainsFunc(r.Forward, func(f plan.Forward) bool { return !f.KeepSource }) {
 		// What it forwards has its own address as source, so that replies come
 		// back to it from wherever the client is.
-		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true, Masquerade: true})
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "source of forwarded connections", Marked: true,
+			Masquerade: true})
 	}
 	for _, f := range r.Forward {
-		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Prerouting, Name: "forward " + f.Address.String(), Protos: []packet.Proto{f.Proto},
-			Dst: []netip.Prefix{netip.PrefixFrom(f.Address, f.Address.BitLen())}, DstPort: f.Port, Targets: []netip.AddrPort{f.To}, Mark: !f.KeepSource, Origin: f.Origin})
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Prerouting, Name: "forward " + f.Address.String(),
+			Protos: []packet.Proto{f.Proto},
+			Dst:    []netip.Prefix{netip.PrefixFrom(f.Address, f.Address.BitLen())}, DstPort: f.Port, Targets: []netip.AddrPort{f.To},
+			Mark: !f.KeepSource, Origin: f.Origin})
 	}
 	b.add(&Machine{Machine: m, Ref: Ref{RouterKind, r.Name}, Address: st.Address(false)})
 	return nil

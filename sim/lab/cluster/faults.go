@@ -56,7 +56,8 @@ func (n *Node) broken() func(port string, layers []*vfp.Layer) []*vfp.Layer {
 	n.faults = make([]faultUse, len(n.Plan.Faults))
 	return func(port string, layers []*vfp.Layer) []*vfp.Layer {
 		for i, f := range n.Plan.Faults {
-			if f.Pod != "" && podObject+f.Pod != port || f.Port == labfile.FaultHost && port != node.HostPort || f.Port == labfile.FaultExternal && port != node.ExternalPort {
+			if f.Pod != "" && podObject+f.Pod != port || f.Port == labfile.FaultHost && port != node.HostPort || f.Port == labfile.FaultExternal &&
+				port != node.ExternalPort {
 				continue
 			}
 			u := &n.faults[i]
@@ -102,7 +103,8 @@ func (u *faultUse) keep(f plan.Fault, node string, layers []*vfp.Layer) []*vfp.L
 		}
 	}
 	order := func(a, b ruleGroup) int {
-		return cmp.Or(strings.Compare(a.layer, b.layer), strings.Compare(a.group, b.group), cmp.Compare(a.dir, b.dir), cmp.Compare(a.family, b.family))
+		return cmp.Or(strings.Compare(a.layer, b.layer), strings.Compare(a.group, b.group), cmp.Compare(a.dir, b.dir),
+			cmp.Compare(a.family, b.family))
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(u.kept), order) {
 		for _, r := range u.kept[at] {
@@ -111,7 +113,8 @@ func (u *faultUse) keep(f plan.Fault, node string, layers []*vfp.Layer) []*vfp.L
 			}
 			stale := *r
 			if o := r.Origin; o != nil && !strings.HasPrefix(o.What, "stale") {
-				stale.Origin = &trace.Origin{What: "stale rule of " + o.What + ", kept on " + node + " by a fault of the lab", File: o.File, Line: o.Line}
+				stale.Origin = &trace.Origin{What: "stale rule of " + o.What + ", kept on " + node + " by a fault of the lab", File: o.File,
+					Line: o.Line}
 			}
 			now[at] = append(now[at], &stale)
 			i := slices.IndexFunc(layers, func(l *vfp.Layer) bool { return l.Name == at.layer })

@@ -149,7 +149,8 @@ func (x *index) servicesOf(all []*kube.Service) *services {
 	if s := &x.services; s.named != nil && len(s.of) == len(all) && (len(all) == 0 || &s.of[0] == &all[0]) {
 		return s
 	}
-	s := services{of: all, named: make(map[string]*kube.Service, len(all)), frontends: map[kubeproxy.Frontend]*frontendOf{}, distinct: distinct(all)}
+	s := services{of: all, named: make(map[string]*kube.Service, len(all)), frontends: map[kubeproxy.Frontend]*frontendOf{},
+		distinct: distinct(all)}
 	for i, svc := range all {
 		if s.named[svc.Key()] == nil {
 			s.named[svc.Key()] = svc

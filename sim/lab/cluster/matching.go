@@ -43,7 +43,8 @@ type admittedKey struct {
 }
 
 func (b *builder) matching() *matching {
-	m := &matching{b: b, policies: map[podLabel][]int{}, everywhere: map[string][]int{}, pods: map[podLabel][]*pod{}, peers: map[peerKey][]*pod{}, admitted: map[admittedKey][]admission{}}
+	m := &matching{b: b, policies: map[podLabel][]int{}, everywhere: map[string][]int{}, pods: map[podLabel][]*pod{},
+		peers: map[peerKey][]*pod{}, admitted: map[admittedKey][]admission{}}
 	for i, np := range b.admit {
 		if k, v, ok := labfile.RequiredLabel(np.Pods); ok {
 			l := podLabel{np.Namespace, k, v}

@@ -81,7 +81,8 @@ func policed(t *testing.T, r *rand.Rand) *builder {
 		return all
 	}
 	for i := range r.IntN(8) {
-		b.admit = append(b.admit, &labfile.Policy{Namespace: []string{"n1", "n2", "n3"}[r.IntN(3)], Name: fmt.Sprint("np", 9-i), Pods: selector(), In: rules(), Out: rules()})
+		b.admit = append(b.admit, &labfile.Policy{Namespace: []string{"n1", "n2", "n3"}[r.IntN(3)], Name: fmt.Sprint("np", 9-i), Pods: selector(),
+			In: rules(), Out: rules()})
 	}
 	return b
 }
@@ -162,7 +163,8 @@ func TestMatchingGrows(t *testing.T) {
 	}
 	small, large := asked(400, 40), asked(4000, 400)
 	if exponent := math.Log(large/small) / math.Log(10); exponent > 1.1 {
-		t.Errorf("%.0f selectors compared for 400 pods and 40 policies, %.0f for ten times as many of both: the power %.2f", small, large, exponent)
+		t.Errorf("%.0f selectors compared for 400 pods and 40 policies, %.0f for ten times as many of both: the power %.2f", small, large,
+			exponent)
 	}
 }
 
@@ -188,7 +190,8 @@ func (a refAdmission) holds(peer netip.Addr, h *packet.Headers) bool {
 }
 
 // refAdmissions lists what policies of a pod admit.
-func (b *builder) refAdmissions(p *pod, policies []*labfile.Policy, rules func(*labfile.Policy) []labfile.PolicyRule, out bool) []refAdmission {
+func (b *builder) refAdmissions(p *pod, policies []*labfile.Policy, rules func(*labfile.Policy) []labfile.PolicyRule,
+	out bool) []refAdmission {
 	var all []refAdmission
 	for _, np := range policies {
 		for _, r := range rules(np) {
@@ -212,7 +215,8 @@ func (b *builder) refAdmissions(p *pod, policies []*labfile.Policy, rules func(*
 
 // refAdmitted is what one peer and one port of a rule admit. A named port is that of
 // the pod which the connection goes to.
-func (b *builder) refAdmitted(p *pod, np *labfile.Policy, peer labfile.PolicyPeer, anyone bool, port labfile.PolicyPort, out bool) []refAdmission {
+func (b *builder) refAdmitted(p *pod, np *labfile.Policy, peer labfile.PolicyPeer, anyone bool, port labfile.PolicyPort,
+	out bool) []refAdmission {
 	a := refAdmission{proto: port.Proto, lo: port.Lo, hi: port.Hi, except: peer.Except}
 	if port.Name != "" && !out {
 		a.lo, a.hi = p.Ports[port.Name], p.Ports[port.Name]

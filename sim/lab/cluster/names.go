@@ -132,7 +132,8 @@ func (b *builder) gatewayResolver(n *Node) error {
 			return err
 		}
 		f := &dns.Forwarder{Servers: servers, Upstream: b.upstream(Ref{NodeKind, n.Name})}
-		n.machine.Stack().Listen(&host.Listener{Name: "the resolver of Docker", Proto: packet.UDP, Addr: gw, Port: 53, Answer: f.Answer, Origin: e.Origin})
+		n.machine.Stack().Listen(&host.Listener{Name: "the resolver of Docker", Proto: packet.UDP, Addr: gw, Port: 53, Answer: f.Answer,
+			Origin: e.Origin})
 	}
 	return nil
 }

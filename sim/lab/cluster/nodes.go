@@ -52,7 +52,8 @@ func (b *builder) finish(n *Node) error {
 	st := n.machine.Stack()
 	shown := n.Plan.Dump != nil && n.HNS != nil && b.dumpRoutes(n)
 	if n.Plan.Dump != nil && n.HNS != nil && len(n.Plan.Routes) == 0 && (!shown || n.Plan.Dump.OnlyGateways) {
-		st.RoutesUnknown = "the dump of " + n.Name + " does not show the node's routes, and there may be routes to other nodes' pods; add the output of: route print, or list the routes under routes of the node"
+		st.RoutesUnknown = "the dump of " + n.Name +
+			" does not show the node's routes, and there may be routes to other nodes' pods; add the output of: route print, or list the routes under routes of the node"
 	}
 	if n.Plan.RoutesUnknown != "" {
 		st.RoutesUnknown = n.Plan.RoutesUnknown
@@ -117,7 +118,8 @@ func (b *builder) ovsNode(n *Node) error {
 
 // chassis describes a node with Open vSwitch.
 func (b *builder) chassis(n *Node) ovs.NodeOptions {
-	o := ovs.NodeOptions{Name: n.Name, Windows: n.Plan.Windows(), NIC: "Ethernet", MAC: n.MAC, Address: n.Address, Subnet: n.Subnet, Gateway: n.Gateway}
+	o := ovs.NodeOptions{Name: n.Name, Windows: n.Plan.Windows(), NIC: "Ethernet", MAC: n.MAC, Address: n.Address, Subnet: n.Subnet,
+		Gateway: n.Gateway}
 	if len(n.PodCIDRs) > 0 {
 		o.Compartments = n.PodCIDRs[0]
 	}
@@ -127,8 +129,10 @@ func (b *builder) chassis(n *Node) ovs.NodeOptions {
 // newHNS is the HNS of a Windows node.
 func (b *builder) newHNS(n *Node) *hns.Service {
 	p := b.Plan
-	return hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: n.MAC.String(), Seed: p.File.Lab.Metadata.Name,
-		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, Pinned: p.Params.Pinned, ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
+	return hns.NewService(n.Windows, hns.Options{Node: n.Name, ManagementIP: n.Address, ManagementIP6: n.Address6, HostMAC: n.MAC.String(),
+		Seed:           p.File.Lab.Metadata.Name,
+		PortRangeFirst: n.Plan.PortFirst, PortRangeLast: n.Plan.PortLast, SharePortPools: p.Params.SharePortPools, Pinned: p.Params.Pinned,
+		ExcludedPorts: append(excluded(n.Plan.Excluded), dumpExcluded(n.Plan.Dump)...)})
 }
 
 func (b *builder) windowsNode(n *Node) error {
@@ -257,7 +261,8 @@ func (b *builder) linuxNode(n *Node) error {
 		if set.PodsInNodeSubnet {
 			src = nil
 		}
-		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src, NotSrc: ownAddresses(n.Node),
+		st.NAT.Rules = append(st.NAT.Rules, host.NATRule{Chain: host.Postrouting, Name: "POSTROUTING/IP-MASQ", Src: src,
+			NotSrc: ownAddresses(n.Node),
 			NotDst: set.MasqueradeNot, OutLink: eth, Masquerade: true, Origin: &trace.Origin{What: "ip-masq of " + b.Plan.Network.Name}})
 	}
 	return nil
@@ -278,7 +283,8 @@ func (b *builder) setUpLinux(n *Node, set cni.LinuxSetup) {
 		}
 	}
 	if v := set.VXLAN; v != nil {
-		vt := &host.VTEP{Kind: packet.VXLAN, VNI: v.VNI, Port: v.Port, Local: v.Local, Link: &host.Link{Name: "flannel.1", MAC: v.MAC, Addrs: []netip.Prefix{v.Address}}}
+		vt := &host.VTEP{Kind: packet.VXLAN, VNI: v.VNI, Port: v.Port, Local: v.Local,
+			Link: &host.Link{Name: "flannel.1", MAC: v.MAC, Addrs: []netip.Prefix{v.Address}}}
 		if n.Plan.VXLANPort != 0 {
 			vt.Port = n.Plan.VXLANPort
 		}

@@ -42,7 +42,8 @@ func (b *builder) leaveObjects() {
 		}
 	}
 	if len(what) > 0 {
-		b.notice("the lab's "+strings.Join(what, ", "), "in this cluster pods and Services come from an API server; apply the manifests there", nil)
+		b.notice("the lab's "+strings.Join(what, ", "), "in this cluster pods and Services come from an API server; apply the manifests there",
+			nil)
 	}
 	b.lists, b.admit, b.slices = nil, nil, nil
 }
@@ -159,7 +160,8 @@ func (b *builder) nodeNames() []string {
 func (c *Cluster) ResolverOf(namespace string, servers []netip.Addr, search []string, ndots int) kube.Resolver {
 	p := kube.Pod{Namespace: namespace}
 	def := cni.KubeletDNS(c.Kube, &p)
-	if len(servers) == 1 && len(def.Nameservers) == 1 && servers[0].String() == def.Nameservers[0] && len(search) >= len(def.Search) && slices.Equal(search[:len(def.Search)], def.Search) {
+	if len(servers) == 1 && len(def.Nameservers) == 1 && servers[0].String() == def.Nameservers[0] && len(search) >= len(def.Search) &&
+		slices.Equal(search[:len(def.Search)], def.Search) {
 		r := kube.Resolver{Search: search[len(def.Search):]}
 		if ndots != 5 {
 			r.Ndots = ndots
@@ -349,4 +351,5 @@ func (b *builder) proxyOutside(n *Node) bool {
 
 var _ = evidence.New("lab.pods-of-a-runtime", evidence.Code,
 	"A container runtime sets up a pod's network with CNI ADD when it runs the pod's sandbox and removes it with CNI DEL when it stops the sandbox, whatever the pod's Services are. Services follow the pod's status in the API server.",
-	"containerd/containerd internal/cri/server/sandbox_run.go (RunPodSandbox)", "containerd/containerd internal/cri/server/sandbox_stop.go (stopPodSandbox)")
+	"containerd/containerd internal/cri/server/sandbox_run.go (RunPodSandbox)",
+	"containerd/containerd internal/cri/server/sandbox_stop.go (stopPodSandbox)")

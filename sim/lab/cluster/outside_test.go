@@ -131,7 +131,8 @@ func TestAdopt(t *testing.T) {
 		t.Fatal(err)
 	}
 	vip := plan.Nth(c.Kube.ServiceCIDRs[0].Addr(), 77)
-	svc := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{vip}, Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 80}}}
+	svc := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{vip},
+		Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 80}}}
 	if err := c.SetServices(t.Context(), []*kube.Service{svc}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,8 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	s := c.HNS("win1")
-	lb, err := s.CreateLoadBalancer(hns.LoadBalancer{HostComputeEndpoints: []string{m.Endpoint}, FrontendVIPs: []string{vip.String()}, PortMappings: []hns.LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: 80}}})
+	lb, err := s.CreateLoadBalancer(hns.LoadBalancer{HostComputeEndpoints: []string{m.Endpoint}, FrontendVIPs: []string{vip.String()},
+		PortMappings: []hns.LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: 80}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +190,8 @@ func policiesOf(t *testing.T, f *lab.File, says string, open bool) {
 			t.Fatal(err)
 		}
 	}
-	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deny"}, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deny"},
+		Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
 	c := policed{t, cl}
 	app := map[string]string{"app": "web"}
 	want := trace.Delivered
@@ -253,7 +256,8 @@ func (c policed) set(labels map[string]string, ports map[string]uint16, policies
 	c.t.Helper()
 	list, err := labfile.PoliciesOf(policies)
 	if err == nil {
-		err = c.cl.SetPolicies(c.t.Context(), cluster.Policies{List: list, Pods: map[string]cluster.PolicyPod{"default/web": {Labels: labels, Ports: ports}}})
+		err = c.cl.SetPolicies(c.t.Context(), cluster.Policies{List: list,
+			Pods: map[string]cluster.PolicyPod{"default/web": {Labels: labels, Ports: ports}}})
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -304,13 +308,18 @@ func TestNamesOfAnAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	web := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{plan.Nth(c.Kube.ServiceCIDRs[0].Addr(), 77)}, Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 80}}}
-	dns := &kube.Service{Namespace: "kube-system", Name: "kube-dns", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{c.Kube.DNSIP}, Ports: []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}},
-		Endpoints: []kube.Endpoint{{Addr: c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: "default/coredns-x"}).Address, Pod: "default/coredns-x", Node: "linux1", Ready: true, Serving: true}}}
+	web := &kube.Service{Namespace: "default", Name: "web", Type: kube.ClusterIP,
+		ClusterIPs: []netip.Addr{plan.Nth(c.Kube.ServiceCIDRs[0].Addr(), 77)},
+		Ports:      []kube.ServicePort{{Proto: packet.TCP, Port: 80, Target: 80}}}
+	dns := &kube.Service{Namespace: "kube-system", Name: "kube-dns", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{c.Kube.DNSIP},
+		Ports: []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}},
+		Endpoints: []kube.Endpoint{{Addr: c.Machine(cluster.Ref{Kind: cluster.PodKind, Name: "default/coredns-x"}).Address,
+			Pod: "default/coredns-x", Node: "linux1", Ready: true, Serving: true}}}
 	if err := c.SetServices(t.Context(), []*kube.Service{web, dns}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.HNS("win1").CreateLoadBalancer(hns.LoadBalancer{FrontendVIPs: []string{c.Kube.DNSIP.String()}, PortMappings: []hns.LBPortMapping{{Protocol: 17, InternalPort: 53, ExternalPort: 53}},
+	if _, err := c.HNS("win1").CreateLoadBalancer(hns.LoadBalancer{FrontendVIPs: []string{c.Kube.DNSIP.String()},
+		PortMappings:         []hns.LBPortMapping{{Protocol: 17, InternalPort: 53, ExternalPort: 53}},
 		HostComputeEndpoints: []string{remoteEndpoint(t, c, dns.Endpoints[0].Addr)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +336,8 @@ func TestNamesOfAnAPIServer(t *testing.T) {
 func remoteEndpoint(t *testing.T, c *lab.Cluster, a netip.Addr) string {
 	t.Helper()
 	s := c.HNS("win1")
-	e, err := s.CreateEndpoint(hns.Endpoint{HostComputeNetwork: s.ListNetworks(nil)[0].ID, Flags: hns.EndpointRemote, IpConfigurations: []hns.IpConfig{{IpAddress: a.String()}}})
+	e, err := s.CreateEndpoint(hns.Endpoint{HostComputeNetwork: s.ListNetworks(nil)[0].ID, Flags: hns.EndpointRemote,
+		IpConfigurations: []hns.IpConfig{{IpAddress: a.String()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

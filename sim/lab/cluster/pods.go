@@ -19,7 +19,8 @@ import (
 )
 
 var factNoUDP15 = evidence.New("lab.container-udp-1.5", evidence.Stated,
-	"With Kubernetes 1.5, programs in Windows containers cannot use UDP.", "Kubernetes blog, Windows Server support comes to Kubernetes (1.5), alpha limitations")
+	"With Kubernetes 1.5, programs in Windows containers cannot use UDP.",
+	"Kubernetes blog, Windows Server support comes to Kubernetes (1.5), alpha limitations")
 
 // pod is a pod of the plan on its node; given is the address that it got, given6 its
 // IPv6 address.
@@ -141,7 +142,8 @@ func (b *builder) resolverOf(n *Node, p *pod) (dns.Client, error) {
 	switch p.DNSPolicy {
 	case "", "ClusterFirst", "ClusterFirstWithHostNet", "None":
 	default:
-		b.notice("dnsPolicy "+p.DNSPolicy+" of pod "+p.Key(), "the resolver of the node is not known; the pod asks the cluster DNS in this lab", p.Origin)
+		b.notice("dnsPolicy "+p.DNSPolicy+" of pod "+p.Key(), "the resolver of the node is not known; the pod asks the cluster DNS in this lab",
+			p.Origin)
 	}
 	if n.Plan.Windows() {
 		c.OS = dns.OnWindows
@@ -165,7 +167,8 @@ func (b *builder) notGiven(p *pod, got *hns.DNS) {
 		missing = missing || !slices.Contains(got.Search, name)
 	}
 	if missing {
-		b.notice("dnsConfig of pod "+p.Key(), "the pod's interface does not get it: the runtime passes it only to a plugin whose configuration has the dns capability", p.Origin)
+		b.notice("dnsConfig of pod "+p.Key(),
+			"the pod's interface does not get it: the runtime passes it only to a plugin whose configuration has the dns capability", p.Origin)
 	}
 }
 
@@ -174,7 +177,8 @@ func (b *builder) refusals() []host.Refusal {
 	if b.Kube.Version.AtLeast(14) {
 		return nil
 	}
-	return []host.Refusal{{Proto: packet.UDP, Text: "programs in Windows containers cannot use UDP with Kubernetes " + b.Kube.Version.String(), Fact: factNoUDP15}}
+	return []host.Refusal{{Proto: packet.UDP, Text: "programs in Windows containers cannot use UDP with Kubernetes " + b.Kube.Version.String(),
+		Fact: factNoUDP15}}
 }
 
 // start runs a pod's programs.

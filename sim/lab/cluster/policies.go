@@ -47,7 +47,8 @@ func (b *builder) policies(context.Context) error {
 		case fact != factPolicy && b.Options.Objects == Outside:
 			why = "nothing in this cluster enforces it: " + b.Plan.Network.Plugin + " does not; " + b.selected(p)
 		case fact != factPolicy:
-			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin + " does not; where another controller does (Calico, for example), add the ACLs that it creates with hns: addPolicy"
+			why = "nothing in this lab enforces it: " + b.Plan.Network.Plugin +
+				" does not; where another controller does (Calico, for example), add the ACLs that it creates with hns: addPolicy"
 		case b.Options.Objects == Outside:
 			why += ", and its packets do not pass; " + b.selected(p)
 		}

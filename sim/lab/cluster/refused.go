@@ -61,7 +61,8 @@ func (c *Cluster) WithoutNetwork(pod string) (n NoNetwork, ok bool) {
 // leaveOut follows lab.pod-without-network.
 func (b *builder) leaveOut(n *Node, p *pod, r *pluginError) {
 	text := strings.TrimPrefix(r.Error(), "pod "+p.Key()+": ")
-	l := &leftOut{pod: p, NoNetwork: NoNetwork{Pod: p.Key(), Node: n.Name, Program: b.pluginName(), Text: strings.ReplaceAll(text, "\n", "; "), Fact: factNoNetwork}}
+	l := &leftOut{pod: p, NoNetwork: NoNetwork{Pod: p.Key(), Node: n.Name, Program: b.pluginName(), Text: strings.ReplaceAll(text, "\n", "; "),
+		Fact: factNoNetwork}}
 	if n.unprepared != "" {
 		l.Fact = factNodeWithoutNetwork
 	}
@@ -116,7 +117,8 @@ func (b *builder) unprepared(n *Node, e error) {
 
 var factNodeWithoutNetwork = evidence.New("lab.node-without-network", evidence.Inferred,
 	"Where the plugin's agent or start script cannot set a node's network up, the plugin has nothing to attach pods to and refuses every pod; the other nodes keep working, with their routes to that node.",
-	"flannel-io/cni-plugin flannel.go (loadFlannelSubnetEnv: without the agent's subnet.env ADD fails)", "containernetworking/plugins plugins/main/windows/win-bridge/win-bridge.go (network not found)")
+	"flannel-io/cni-plugin flannel.go (loadFlannelSubnetEnv: without the agent's subnet.env ADD fails)",
+	"containernetworking/plugins plugins/main/windows/win-bridge/win-bridge.go (network not found)")
 
 // tryAgain does what the kubelet does for pods without a network: CNI ADD again. Where
 // programs have ended with the build, their pods stay as they are.

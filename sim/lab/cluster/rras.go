@@ -31,7 +31,8 @@ func (b *builder) rrasWindows(n *Node) error {
 	origin := &trace.Origin{What: "docker network create -d transparent " + rrasNetwork}
 	_, err := n.HNS.CreateNetwork(hns.Network{
 		Name: rrasNetwork, Type: hns.Transparent, ManagementIP: n.Address, Origin: origin,
-		Ipams:    []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: cidr.String(), Routes: []hns.NetRoute{{NextHop: gw.String(), DestinationPrefix: "0.0.0.0/0"}}}}}},
+		Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: cidr.String(),
+			Routes: []hns.NetRoute{{NextHop: gw.String(), DestinationPrefix: "0.0.0.0/0"}}}}}},
 		Policies: []hns.Policy{hns.NewPolicy(hns.NetAdapterNameSettings{NetworkAdapterName: "Ethernet 2"})},
 	})
 	if err != nil {
@@ -74,7 +75,8 @@ func (b *builder) rrasRoutes(n *Node) error {
 		if peer == n.Node {
 			continue
 		}
-		r := host.Route{To: peer.PodCIDRs[0], Via: peer.Address, Origin: &trace.Origin{What: "static route to the pods of " + peer.Name}, Fact: factRRAS}
+		r := host.Route{To: peer.PodCIDRs[0], Via: peer.Address, Origin: &trace.Origin{What: "static route to the pods of " + peer.Name},
+			Fact: factRRAS}
 		if err := n.machine.Stack().AddRoute(r); err != nil {
 			return err
 		}

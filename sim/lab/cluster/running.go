@@ -61,7 +61,8 @@ type Program struct {
 // Notice says what does not happen any more since the program has ended by itself.
 func (p *Program) Notice() trace.Notice {
 	kind, _, _ := strings.Cut(p.Name, " ")
-	return trace.Notice{What: p.Name + " of node/" + p.Node, Why: fmt.Sprintf("it has ended by itself (%s): what it created in HNS stays, but it no longer follows changes; winlab restart %s/%s starts it again, winlab logs %s/%s shows its output",
+	return trace.Notice{What: p.Name + " of node/" + p.Node, Why: fmt.Sprintf(
+		"it has ended by itself (%s): what it created in HNS stays, but it no longer follows changes; winlab restart %s/%s starts it again, winlab logs %s/%s shows its output",
 		p.Ended, kind, p.Node, kind, p.Node)}
 }
 

@@ -87,8 +87,10 @@ func (all podsByLabel) candidates(s *labfile.Service) []*pod {
 
 // builtinServices are those that every cluster has.
 func (b *builder) builtinServices() []*kube.Service {
-	api := &kube.Service{Namespace: "default", Name: "kubernetes", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{b.Kube.ServiceCIDRs[0].Addr().Next()},
-		Ports: []kube.ServicePort{{Name: "https", Proto: packet.TCP, Port: 443, Target: APIPort}}, Origin: &trace.Origin{What: "Service kubernetes (of every cluster)"}}
+	api := &kube.Service{Namespace: "default", Name: "kubernetes", Type: kube.ClusterIP,
+		ClusterIPs: []netip.Addr{b.Kube.ServiceCIDRs[0].Addr().Next()},
+		Ports:      []kube.ServicePort{{Name: "https", Proto: packet.TCP, Port: 443, Target: APIPort}},
+		Origin:     &trace.Origin{What: "Service kubernetes (of every cluster)"}}
 	for _, n := range b.Nodes {
 		if slices.Contains(n.Plan.Listen, labfile.ListenPort{Proto: packet.TCP, Port: APIPort}) {
 			api.Endpoints = append(api.Endpoints, kube.Endpoint{Addr: n.Address, Ready: true, Serving: true})
@@ -98,12 +100,14 @@ func (b *builder) builtinServices() []*kube.Service {
 		return []*kube.Service{api}
 	}
 	d := &kube.Service{Namespace: "kube-system", Name: "kube-dns", Type: kube.ClusterIP, ClusterIPs: []netip.Addr{b.Kube.DNSIP},
-		Ports:  []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53}, {Name: "dns-tcp", Proto: packet.TCP, Port: 53, Target: 53}},
+		Ports: []kube.ServicePort{{Name: "dns", Proto: packet.UDP, Port: 53, Target: 53},
+			{Name: "dns-tcp", Proto: packet.TCP, Port: 53, Target: 53}},
 		Origin: &trace.Origin{What: "Service kube-dns (of every cluster)"}}
 	for _, p := range b.pods {
 		if p.ServesDNS() && !p.late && !p.outside {
 			leaves := p.Terminating || p.leaves
-			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Ready: p.Ready && !leaves, Serving: p.Ready, Terminating: leaves})
+			d.Endpoints = append(d.Endpoints, kube.Endpoint{Addr: p.given, Node: p.Node, Pod: p.Key(), Ready: p.Ready && !leaves, Serving: p.Ready,
+				Terminating: leaves})
 		}
 	}
 	return []*kube.Service{api, d}
@@ -137,7 +141,9 @@ func (b *builder) endpoint(p *pod, s *labfile.Service, a netip.Addr) kube.Endpoi
 		n, ok := p.Ports[name]
 		if !ok {
 			b.notice(fmt.Sprintf("pod %s as backend of Service %s", p.Key(), s.Key()),
-				fmt.Sprintf("the Service's targetPort is %q, but no container of the pod has a port with that name: the pod is not an endpoint of this port", name), s.Origin)
+				fmt.Sprintf(
+					"the Service's targetPort is %q, but no container of the pod has a port with that name: the pod is not an endpoint of this port",
+					name), s.Origin)
 			continue
 		}
 		e.Ports[port] = n
@@ -287,7 +293,8 @@ func ovnServices(services []*kube.Service, leave bool) []ovs.Service {
 			continue
 		}
 		for _, p := range s.Ports {
-			o := ovs.Service{Name: s.Key(), Proto: p.Proto, Port: p.Port, Addresses: s.ClusterIPs, External: s.ExternalIPs, NodePort: p.NodePort, Origin: s.Origin}
+			o := ovs.Service{Name: s.Key(), Proto: p.Proto, Port: p.Port, Addresses: s.ClusterIPs, External: s.ExternalIPs, NodePort: p.NodePort,
+				Origin: s.Origin}
 			for _, e := range s.Endpoints {
 				if e.Ready && e.Port(p) != 0 && e.Addr.Is4() == s.ClusterIPs[0].Is4() {
 					o.Backends = append(o.Backends, netip.AddrPortFrom(e.Addr, e.Port(p)))
@@ -311,7 +318,10 @@ func (b *builder) userspace(n *Node) error {
 	l := st.Links[len(st.Links)-1]
 	if n.userspace != nil {
 		st.Unlisten(n.userspace.Listeners...)
-		l.Addrs = slices.DeleteFunc(l.Addrs, func(p netip.Prefix) bool { return p.IsSingleIP() && slices.Contains(n.userspace.Addresses, p.Addr()) })
+		l.Addrs = slices.DeleteFunc(l.Addrs, func(p netip.Prefix) bool {
+			return p.IsSingleIP() &&
+				slices.Contains(n.userspace.Addresses, p.Addr())
+		})
 	}
 	n.userspace = &u
 	for _, a := range u.Addresses {

@@ -21,7 +21,8 @@ func (n *Node) State() (*dump.State, error) {
 	for i, l := range st.Links {
 		index := firstIndex + i
 		s.Interfaces = append(s.Interfaces, dump.Interface{Name: l.Name, Index: index, Forwarding: st.Forwarding, Shown: true})
-		a := dump.Adapter{Name: l.Name, Index: index, Description: "Hyper-V Virtual Ethernet Adapter", MAC: dashed(l.MAC), Addresses: l.Addrs, Up: !l.Down}
+		a := dump.Adapter{Name: l.Name, Index: index, Description: "Hyper-V Virtual Ethernet Adapter", MAC: dashed(l.MAC), Addresses: l.Addrs,
+			Up: !l.Down}
 		for _, x := range l.Addrs {
 			s.Routes = append(s.Routes, dump.Route{To: x.Masked(), Interface: l.Name}.At(x.Addr()))
 		}
@@ -34,11 +35,13 @@ func (n *Node) State() (*dump.State, error) {
 	}
 	for _, r := range st.Routes() {
 		if r.Via.IsValid() {
-			s.Routes = append(s.Routes, dump.Route{To: r.To, Via: r.Via, Interface: r.Link.Name, Metric: r.Metric}.At(addressOf(r.Link, r.To.Addr().Is6())))
+			s.Routes = append(s.Routes, dump.Route{To: r.To, Via: r.Via, Interface: r.Link.Name,
+				Metric: r.Metric}.At(addressOf(r.Link, r.To.Addr().Is6())))
 		}
 	}
 	if n.HNS == nil || n.windows == nil {
-		s.WithoutHNS = "node " + n.Name + " has no HNS in the model: its switch is Open vSwitch, whose bridges, ports and flows ovs-vsctl and ovs-ofctl show, and those are not exported"
+		s.WithoutHNS = "node " + n.Name +
+			" has no HNS in the model: its switch is Open vSwitch, whose bridges, ports and flows ovs-vsctl and ovs-ofctl show, and those are not exported"
 		if n.antrea != nil {
 			s.WithoutHNS, s.HNS = "", n.HNS
 		}
@@ -90,7 +93,9 @@ func port(p *vfp.Port) dump.Port {
 		for _, g := range l.Groups {
 			for _, r := range g.Rules {
 				n := r.Counts()
-				out.Rules = append(out.Rules, dump.Rule{Backends: backends(r.Action), Counts: &dump.RuleCounts{Matched: n.Packets, Dropped: n.Dropped, Bytes: n.Bytes}, Layer: l.Name, Group: g.Name, Name: r.ID, Priority: int(r.Priority), Type: r.Action.Type(), Conditions: r.Cond.Listing()})
+				out.Rules = append(out.Rules, dump.Rule{Backends: backends(r.Action),
+					Counts: &dump.RuleCounts{Matched: n.Packets, Dropped: n.Dropped, Bytes: n.Bytes}, Layer: l.Name, Group: g.Name, Name: r.ID,
+					Priority: int(r.Priority), Type: r.Action.Type(), Conditions: r.Cond.Listing()})
 			}
 		}
 	}

@@ -145,7 +145,8 @@ func (b *builder) known(s *plan.Step) error {
 		case p.Program == labfile.ProgramKubeProxy && (b.ovs != nil || n.Plan.Windows() && n.Plan.Proxy.Mode == kubeproxy.ModeNone):
 			return fmt.Errorf("%s: no kube-proxy runs on this node", p)
 		case p.Program != labfile.ProgramHNS && n.Plan.Dump != nil:
-			return fmt.Errorf("%s: the node's HNS was read from a dump, and what its programs did there is not known; restart hns or call HNS instead", p)
+			return fmt.Errorf(
+				"%s: the node's HNS was read from a dump, and what its programs did there is not known; restart hns or call HNS instead", p)
 		case p.Program == labfile.ProgramNode && b.Plan.Network.Design != plan.CNI && n.windows != nil:
 			return fmt.Errorf("%s: how the network of plugin %s comes back on a Windows node is not modelled", p, b.Plan.Network.Plugin)
 		}
@@ -155,7 +156,8 @@ func (b *builder) known(s *plan.Step) error {
 	}
 	for _, n := range b.Nodes {
 		if n.Plan.Dump != nil && n.Plan.Proxy.Mode == kubeproxy.ModeKernelspace {
-			b.notice("kube-proxy on "+n.Name, "the node's HNS was read from a dump: its load balancers do not follow the changes of step "+s.Name, s.Origin)
+			b.notice("kube-proxy on "+n.Name, "the node's HNS was read from a dump: its load balancers do not follow the changes of step "+s.Name,
+				s.Origin)
 		}
 	}
 	return nil
@@ -262,7 +264,8 @@ func (b *builder) change(ctx context.Context, s *plan.Step) error {
 	for _, in := range s.Ingresses {
 		b.Ingresses = append(slices.DeleteFunc(b.Ingresses, func(o *labfile.Ingress) bool { return o.Key() == in.Key() }), in)
 	}
-	if len(s.Services) == 0 && len(s.Pods) == 0 && len(s.Policies) == 0 && len(s.AdminPolicies)+len(s.OwnPolicies) == 0 && len(s.Namespaces) == 0 && len(s.Slices) == 0 {
+	if len(s.Services) == 0 && len(s.Pods) == 0 && len(s.Policies) == 0 && len(s.AdminPolicies)+len(s.OwnPolicies) == 0 &&
+		len(s.Namespaces) == 0 && len(s.Slices) == 0 {
 		return nil
 	}
 	for _, sl := range s.Slices {

@@ -87,7 +87,8 @@ func (c *Cluster) Troubles(to netip.AddrPort, proto packet.Proto) []Trouble {
 	}
 	// A node's kube-proxy is done when the node is used; the list does not tell when.
 	slices.SortStableFunc(all, func(a, b Trouble) int {
-		return cmp.Or(cmp.Compare(btoi(a.Program == kubeProxy), btoi(b.Program == kubeProxy)), cmp.Compare(c.index.place(c.Nodes, a.Node), c.index.place(c.Nodes, b.Node)))
+		return cmp.Or(cmp.Compare(btoi(a.Program == kubeProxy), btoi(b.Program == kubeProxy)),
+			cmp.Compare(c.index.place(c.Nodes, a.Node), c.index.place(c.Nodes, b.Node)))
 	})
 	return all
 }
@@ -100,7 +101,10 @@ func hasLoadBalancer(s *hns.Service, f kubeproxy.Frontend) bool {
 // serves reports whether a load balancer is for a frontend.
 func serves(lb *hns.LoadBalancer, f kubeproxy.Frontend) bool {
 	own := !f.Addr.IsValid() && len(lb.FrontendVIPs) == 0 || f.Addr.IsValid() && slices.Contains(lb.FrontendVIPs, f.Addr.String())
-	return own && slices.ContainsFunc(lb.PortMappings, func(m hns.LBPortMapping) bool { return m.ExternalPort == f.Port && m.Protocol == uint32(f.Proto) })
+	return own && slices.ContainsFunc(lb.PortMappings, func(m hns.LBPortMapping) bool {
+		return m.ExternalPort == f.Port &&
+			m.Protocol == uint32(f.Proto)
+	})
 }
 
 // isFrontend reports whether a Service has a frontend.

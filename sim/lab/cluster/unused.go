@@ -81,7 +81,8 @@ func (b *builder) oldOverlay() {
 		if !overlay {
 			continue
 		}
-		b.notice("an overlay network on "+n.Name, builds.OverlayNetwork.Fact().Says+" How it fails on earlier builds is not simulated.", b.Plan.File.Origin("build", "spec", "nodes", i, "build"))
+		b.notice("an overlay network on "+n.Name, builds.OverlayNetwork.Fact().Says+" How it fails on earlier builds is not simulated.",
+			b.Plan.File.Origin("build", "spec", "nodes", i, "build"))
 	}
 }
 
@@ -122,15 +123,18 @@ func (b *builder) unusedIPv6() {
 		})
 	}
 	if c := s.Network.IPv6ClusterCIDR; c != "" && !pods(nil) {
-		b.notice("ipv6ClusterCIDR "+c, "no pod of this lab has an IPv6 address: "+first(b.WhyNoIPv6(nil)), b.Plan.File.Origin("ipv6ClusterCIDR", "spec", "network", "ipv6ClusterCIDR"))
+		b.notice("ipv6ClusterCIDR "+c, "no pod of this lab has an IPv6 address: "+first(b.WhyNoIPv6(nil)),
+			b.Plan.File.Origin("ipv6ClusterCIDR", "spec", "network", "ipv6ClusterCIDR"))
 	}
 	for i, n := range b.Nodes {
 		if c := s.Nodes[i].IPv6PodCIDR; c != "" && !pods(n) {
-			b.notice("ipv6PodCIDR "+c+" of "+n.Name, "no pod of this node has an IPv6 address: "+first(b.WhyNoIPv6(n)), b.Plan.File.Origin("ipv6PodCIDR", "spec", "nodes", i, "ipv6PodCIDR"))
+			b.notice("ipv6PodCIDR "+c+" of "+n.Name, "no pod of this node has an IPv6 address: "+first(b.WhyNoIPv6(n)),
+				b.Plan.File.Origin("ipv6PodCIDR", "spec", "nodes", i, "ipv6PodCIDR"))
 		}
 	}
 	if c := s.Network.IPv6ServiceCIDR; c != "" && !slices.ContainsFunc(b.Kube.Services, hasIPv6) {
-		b.notice("ipv6ServiceCIDR "+c, "no Service of this lab has an IPv6 address; a Service gets the one that its manifest says", b.Plan.File.Origin("ipv6ServiceCIDR", "spec", "network", "ipv6ServiceCIDR"))
+		b.notice("ipv6ServiceCIDR "+c, "no Service of this lab has an IPv6 address; a Service gets the one that its manifest says",
+			b.Plan.File.Origin("ipv6ServiceCIDR", "spec", "network", "ipv6ServiceCIDR"))
 	}
 }
 

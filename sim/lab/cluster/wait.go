@@ -30,7 +30,8 @@ func (b *builder) canWait(n *Node) bool {
 // that HNS answers it becomes a notice of the cluster. That is the code with which HNS
 // refuses a frontend that is taken, on which sources do not agree.
 func (b *builder) proxyCanWait(n *Node) bool {
-	return n.later && n.proxy != nil && n.unprepared == "" && b.index.servicesOf(b.Kube.Services).distinct && n.proxy.Distinct(b.Kube.Services) &&
+	return n.later && n.proxy != nil && n.unprepared == "" && b.index.servicesOf(b.Kube.Services).distinct &&
+		n.proxy.Distinct(b.Kube.Services) &&
 		(len(n.states) == 0 || !n.proxy.DeletesPods())
 }
 

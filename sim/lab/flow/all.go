@@ -18,7 +18,8 @@ import (
 // says of a flow what the others would. That needs a cluster which is as it was built
 // ([build.Cluster.AsBuilt]). An error of got ends all; that of the first flow for which it
 // returns one is returned, and flows behind that one may be missing.
-func (c *Cluster) TraceAll(ctx context.Context, n int, request func(i int) Request, got func(i int, t *trace.Trace, err error) error) error {
+func (c *Cluster) TraceAll(ctx context.Context, n int, request func(i int) Request,
+	got func(i int, t *trace.Trace, err error) error) error {
 	if err := c.rebuildChanged(ctx); err != nil {
 		return err
 	}

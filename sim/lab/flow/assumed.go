@@ -71,7 +71,8 @@ func (c *Cluster) assumed(s *sent) {
 			all = append(all, p)
 			continue
 		}
-		choice := trace.Choice{Of: 2, Param: assumedParam, Value: asMade, Label: asMadeBy(which, len(nodes), plugin, c.Proxy.Mode != kubeproxy.ModeNone)}
+		choice := trace.Choice{Of: 2, Param: assumedParam, Value: asMade,
+			Label: asMadeBy(which, len(nodes), plugin, c.Proxy.Mode != kubeproxy.ModeNone)}
 		other := p
 		p.Choices = append(slices.Clone(p.Choices), choice)
 		choice.Pick, choice.Value, choice.Label = 1, notAsMade, "not"
@@ -80,7 +81,9 @@ func (c *Cluster) assumed(s *sent) {
 		other.Choices = append(slices.Clone(other.Choices), choice)
 		other.Verdict, other.Reason, other.Summary = trace.Unknown, trace.MissingFact, sentence(why)
 		other.Cause, other.Causes, other.Seen, other.Arrived = "", nil, nil, nil
-		other.Steps = append(slices.Clone(other.Steps[:first[i]]), trace.Step{N: first[i] + 1, Leg: p.Steps[first[i]].Leg, Place: node.Kube.Name, Action: trace.ActUnknown, Reason: trace.MissingFact, Event: trace.Note(why)})
+		other.Steps = append(slices.Clone(other.Steps[:first[i]]),
+			trace.Step{N: first[i] + 1, Leg: p.Steps[first[i]].Leg, Place: node.Kube.Name, Action: trace.ActUnknown, Reason: trace.MissingFact,
+				Event: trace.Note(why)})
 		if pinned == notAsMade {
 			other.Choices = other.Choices[:len(other.Choices)-1] // nothing is asked
 			all = append(all, other)
@@ -121,7 +124,8 @@ func (c *Cluster) AsMade() error {
 	if len(nodes) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the lab says %s: %s for nodes that were not observed (%s), so what happens to packets there is unknown, but this command follows packets as the models do; write %s: %s in params, or remove the line. winlab trace accepts it",
+	return fmt.Errorf(
+		"the lab says %s: %s for nodes that were not observed (%s), so what happens to packets there is unknown, but this command follows packets as the models do; write %s: %s in params, or remove the line. winlab trace accepts it",
 		assumedParam, notAsMade, strings.Join(nodes, ", "), assumedParam, asMade)
 }
 
@@ -134,7 +138,8 @@ func (c *Cluster) Assumptions() []string {
 	}
 	var said []string
 	for _, n := range c.Plan.AssumedNodes() {
-		said = append(said, fmt.Sprintf("%s (%s) was not observed; assuming that %s", n.Kube.Name, n.Assumed, asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)))
+		said = append(said, fmt.Sprintf("%s (%s) was not observed; assuming that %s", n.Kube.Name, n.Assumed,
+			asMadeBy(n.Kube.Name, 1, c.Plan.Network.Plugin, c.Proxy.Mode != kubeproxy.ModeNone)))
 	}
 	return said
 }

@@ -42,7 +42,8 @@ func (e *ErrBuilds) Error() string {
 	for _, n := range e.Nodes {
 		all = append(all, fmt.Sprintf("node %s (%s)", n.Kube.Name, n.Build))
 	}
-	return fmt.Sprintf("the Windows build of %s is not known, and this command needs one; write --windows BUILD, or set build in the lab. %s", strings.Join(all, ", "), askBuild(e.Nodes[0].Kube.Name))
+	return fmt.Sprintf("the Windows build of %s is not known, and this command needs one; write --windows BUILD, or set build in the lab. %s",
+		strings.Join(all, ", "), askBuild(e.Nodes[0].Kube.Name))
 }
 
 // askBuild is how somebody finds out.
@@ -96,7 +97,8 @@ func (c *Cluster) settled(ctx context.Context, send sender) (*trace.Trace, error
 		t := all[0].t
 		t.Lab, t.Paths, t.Open = c.Info(), nil, nil
 		t.Verdict, t.Reason = trace.Unknown, trace.MissingFact
-		t.Summary = fmt.Sprintf("The builds of %s are not known, and the flow involves all of these nodes: more than %d combinations. Set some with --windows, or in the lab.", strings.Join(many, ", "), maxBuilds)
+		t.Summary = fmt.Sprintf(
+			"The builds of %s are not known, and the flow involves all of these nodes: more than %d combinations. Set some with --windows, or in the lab.", strings.Join(many, ", "), maxBuilds)
 		t.Hints = append(t.Hints, askBuild(many[0]))
 		return t, nil
 	case err != nil:
@@ -197,7 +199,8 @@ func (c *Cluster) endOn(t labfile.Target, node string) bool {
 	if t.Kind == labfile.NodeTarget {
 		return t.Name == node
 	}
-	return t.Kind == labfile.PodTarget && slices.ContainsFunc(c.Plan.Pods, func(p *plan.Pod) bool { return p.Node == node && p.Key() == t.Namespace+"/"+t.Name })
+	return t.Kind == labfile.PodTarget && slices.ContainsFunc(c.Plan.Pods,
+		func(p *plan.Pod) bool { return p.Node == node && p.Key() == t.Namespace+"/"+t.Name })
 }
 
 // backendOn reports whether a pod that a Service selects is to be on a node, whether the
@@ -277,7 +280,8 @@ func (c *Cluster) join(all []buildWorld) *trace.Trace {
 	for _, n := range c.Plan.OpenBuilds() {
 		name := n.Kube.Name
 		if as := answers[name]; len(as) == 1 {
-			t.Assumed = append(t.Assumed, trace.Assumption{What: "build of " + name, Value: "any of " + n.Build + " (the verdict does not depend on it)", Flag: "--windows"})
+			t.Assumed = append(t.Assumed, trace.Assumption{What: "build of " + name, Value: "any of " + n.Build +
+				" (the verdict does not depend on it)", Flag: "--windows"})
 		} else if len(as) > 1 && !decides {
 			t.Hints = append(t.Hints, "the build of "+name+" is not known ("+n.Build+"); "+askBuild(name))
 		}
@@ -368,7 +372,8 @@ func (c *Cluster) choices(w *buildWorld, answers map[string][]answer) (all []tra
 			return nil, false
 		}
 		if len(as) > 1 {
-			all = append(all, trace.Choice{Where: n.Kube.Name, Pick: i, Of: len(as), Label: "Windows is " + as[i].text, Param: buildParam, Value: as[i].text})
+			all = append(all, trace.Choice{Where: n.Kube.Name, Pick: i, Of: len(as), Label: "Windows is " + as[i].text, Param: buildParam,
+				Value: as[i].text})
 		}
 	}
 	return all, true

@@ -101,7 +101,8 @@ func endSummary(p *trace.Path, last *trace.Step) string {
 // stuck reports whether no machine could carry the request further, which is what happens to a
 // destination that nothing translated.
 func (l *loss) stuck() bool {
-	return l.last.Leg != trace.Reply && (slices.Contains(noWay, l.path.Reason) || l.path.Reason == trace.TTLExceeded || l.path.Reason == trace.NotEncapsulated)
+	return l.last.Leg != trace.Reply && (slices.Contains(noWay, l.path.Reason) || l.path.Reason == trace.TTLExceeded ||
+		l.path.Reason == trace.NotEncapsulated)
 }
 
 // service is the Service that the request asked for, nil for none.
@@ -122,7 +123,8 @@ func (l *loss) staleBackend() (cause, bool) {
 	if m, ok := l.whose(to); ok {
 		now = "which is that of " + m.String() + " now"
 	}
-	return cause{reason: trace.StaleBackend, because: fmt.Sprintf("%s is sent to %s, %s; it is not an endpoint of Service %s", l.dst, to, now, svc.Key())}, true
+	return cause{reason: trace.StaleBackend, because: fmt.Sprintf("%s is sent to %s, %s; it is not an endpoint of Service %s", l.dst, to, now,
+		svc.Key())}, true
 }
 
 // translatedTo is the last address that the request's destination was changed to, the
@@ -165,13 +167,16 @@ func (l *loss) inServiceRange() (cause, bool) {
 		return cause{}, false
 	}
 	return cause{reason: trace.ServiceRangeOverlap,
-		because: fmt.Sprintf("%s belongs to %s and lies in the Service range %s, so the nodes treat it as a Service address, but no Service has it", a, m, cidr)}, true
+			because: fmt.Sprintf(
+				"%s belongs to %s and lies in the Service range %s, so the nodes treat it as a Service address, but no Service has it", a, m, cidr)},
+		true
 }
 
 // hostPortNotMapped: a pod asks for the port, and nothing on the node publishes it.
 func (l *loss) hostPortNotMapped() (cause, bool) {
 	node, ok := l.ownedByNode(l.dst.Addr())
-	if !ok || redirected(l.path.Steps) || !slices.Contains([]trace.Reason{trace.PortClosed, trace.HostNotSwitched, trace.LoopbackNotSwitched}, l.path.Reason) {
+	if !ok || redirected(l.path.Steps) || !slices.Contains([]trace.Reason{trace.PortClosed, trace.HostNotSwitched, trace.LoopbackNotSwitched},
+		l.path.Reason) {
 		return cause{}, false
 	}
 	pod, published := l.HostPort(node, l.dst.Port(), l.proto)
@@ -179,7 +184,9 @@ func (l *loss) hostPortNotMapped() (cause, bool) {
 		return cause{}, false
 	}
 	return cause{reason: trace.HostPortNotMapped,
-		because: fmt.Sprintf("pod %s asks for hostPort %d/%s, but its endpoint on %s has no policy that publishes it: the network plugin did not create one", pod, l.dst.Port(), l.proto, node)}, true
+		because: fmt.Sprintf(
+			"pod %s asks for hostPort %d/%s, but its endpoint on %s has no policy that publishes it: the network plugin did not create one", pod,
+			l.dst.Port(), l.proto, node)}, true
 }
 
 // noBackend: there is a load balancer, or a rule that refuses instead, and it may use none of its
@@ -189,7 +196,8 @@ func (l *loss) noBackend() (cause, bool) {
 	if l.path.Reason != trace.NoBackend || svc == nil {
 		return cause{}, false
 	}
-	return cause{reason: trace.NoBackend, because: kubeproxy.NoBackend(l.last.Place, svc, !slices.Contains(svc.ClusterIPs, l.dst.Addr()))}, true
+	return cause{reason: trace.NoBackend, because: kubeproxy.NoBackend(l.last.Place, svc, !slices.Contains(svc.ClusterIPs, l.dst.Addr()))},
+		true
 }
 
 // notServed: the request is for a Service, and nothing translated it.
@@ -247,7 +255,8 @@ func (l *loss) servingNode() string {
 func (l *loss) passesNoNode(svc *kube.Service) (cause, bool) {
 	a := l.dst.Addr()
 	if svc == nil || slices.Contains(svc.ClusterIPs, a) {
-		return cause{reason: trace.NoLoadBalancer, because: "the packet does not reach a node, and only nodes translate the address of a Service"}, true
+		return cause{reason: trace.NoLoadBalancer,
+			because: "the packet does not reach a node, and only nodes translate the address of a Service"}, true
 	}
 	return cause{reason: l.path.Reason, because: fmt.Sprintf("nothing leads %s, an address of Service %s, to a node", a, svc.Key())}, true
 }
@@ -280,5 +289,6 @@ func (l *loss) noSuchNodePort() (cause, bool) {
 	if port := l.dst.Port(); !isNode || l.path.Reason != trace.PortClosed || l.service() != nil || port < minNodePort || port > maxNodePort {
 		return cause{}, false
 	}
-	return cause{reason: trace.PortClosed, because: fmt.Sprintf("no Service has the node port %d/%s and no program listens on it", l.dst.Port(), l.proto)}, true
+	return cause{reason: trace.PortClosed, because: fmt.Sprintf("no Service has the node port %d/%s and no program listens on it",
+		l.dst.Port(), l.proto)}, true
 }

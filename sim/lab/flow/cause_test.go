@@ -42,15 +42,20 @@ func (k *facts) HostPort(_ string, port uint16, _ packet.Proto) (string, bool) {
 // and an address of a load balancer, and one with the traffic policy Local.
 func newFacts() *facts {
 	addr := netip.MustParseAddr
-	web := &kube.Service{Namespace: "default", Name: "web", ClusterIPs: []netip.Addr{addr("10.96.0.50")}, IngressIPs: []netip.Addr{addr("192.0.2.80")},
-		Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, NodePort: 30080, Target: 8080}}, Endpoints: []kube.Endpoint{{Addr: pod, Node: "win2", Ready: true}}}
+	web := &kube.Service{Namespace: "default", Name: "web", ClusterIPs: []netip.Addr{addr("10.96.0.50")},
+		IngressIPs: []netip.Addr{addr("192.0.2.80")},
+		Ports:      []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, NodePort: 30080, Target: 8080}},
+		Endpoints:  []kube.Endpoint{{Addr: pod, Node: "win2", Ready: true}}}
 	local := &kube.Service{Namespace: "default", Name: "local", ExternalLocal: true, ClusterIPs: []netip.Addr{addr("10.96.0.51")},
 		Ports: []kube.ServicePort{{Proto: packet.TCP, Port: 80, NodePort: 30081}}, Endpoints: web.Endpoints}
-	nodes := []*kube.Node{{Name: "win1", Address: addr("192.168.1.11")}, {Name: "win2", Address: addr("192.168.1.12")}, {Name: "linux1", Address: addr("192.168.1.10")}}
+	nodes := []*kube.Node{{Name: "win1", Address: addr("192.168.1.11")}, {Name: "win2", Address: addr("192.168.1.12")},
+		{Name: "linux1", Address: addr("192.168.1.10")}}
 	k := &facts{
-		Cluster: &cluster.Cluster{Kube: &kube.Cluster{Services: []*kube.Service{web, local}, Nodes: nodes, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}},
+		Cluster: &cluster.Cluster{Kube: &kube.Cluster{Services: []*kube.Service{web, local}, Nodes: nodes,
+			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")}}},
 		owners: map[netip.Addr]cluster.Ref{
-			addr("10.105.1.1"): {Kind: cluster.HostKind, Name: "app"}, pod: {Kind: cluster.PodKind, Name: "default/web"}, addr("10.244.2.9"): {Kind: cluster.PodKind, Name: "default/other"},
+			addr("10.105.1.1"): {Kind: cluster.HostKind, Name: "app"}, pod: {Kind: cluster.PodKind, Name: "default/web"},
+			addr("10.244.2.9"): {Kind: cluster.PodKind, Name: "default/other"},
 		},
 		state: map[string]cluster.FrontendState{
 			"win1": {Known: true, Because: "HNS refused"}, "win2": {Known: true, Made: true}, "linux1": {Known: true, Because: "no pod here"},
@@ -98,12 +103,15 @@ func TestCause(t *testing.T) {
 			"No load balancer for this address and port: HNS refused. The packet ended at fabric, x: it ended here."},
 		{"the reason is not known", "10.96.0.50:80", inside, dropped(on("win1"), fabric), func(k *facts) { k.state = nil }, trace.NoLoadBalancer,
 			"No load balancer for this address and port. The packet ended at fabric, x: it ended here."},
-		{"it is there and was not applied", "10.96.0.50:80", flow{node: "win2", proto: packet.TCP}, dropped(on("win2"), fabric), nil, trace.NotApplied,
+		{"it is there and was not applied", "10.96.0.50:80", flow{node: "win2", proto: packet.TCP}, dropped(on("win2"), fabric), nil,
+			trace.NotApplied,
 			"The load balancer was not applied: win2 has the load balancer, but the packet met none of its rules. The packet ended at fabric, x: it ended here."},
 		{"it is there, and the packet is the node's own", "10.96.0.50:80", itself, dropped(on("win2"), fabric), nil, trace.NotApplied,
 			"The load balancer was not applied: win2 has the load balancer, but the packet met none of its rules: it is the node's own. The packet ended at fabric, x: it ended here."},
-		{"translated, then lost", "10.96.0.50:80", inside, dropped(to(pod.String()), fabric), nil, trace.NoRoute, "No route to the destination (fabric, x): it ended here."},
-		{"blocked on the way to a Service", "10.96.0.50:80", inside, dropped(end("win1", trace.ACLBlock)), nil, trace.ACLBlock, "An ACL blocked the packet (win1, x): it ended here."},
+		{"translated, then lost", "10.96.0.50:80", inside, dropped(to(pod.String()), fabric), nil, trace.NoRoute,
+			"No route to the destination (fabric, x): it ended here."},
+		{"blocked on the way to a Service", "10.96.0.50:80", inside, dropped(end("win1", trace.ACLBlock)), nil, trace.ACLBlock,
+			"An ACL blocked the packet (win1, x): it ended here."},
 		{"round in circles", "192.0.2.80:80", outside, dropped(on("gw"), on("win1"), end("win1", trace.TTLExceeded)), nil, trace.NoLoadBalancer,
 			"No load balancer for this address and port: HNS refused. The packet ended at win1, x: it ended here."},
 		{"from outside, by no node", "192.0.2.80:80", outside, dropped(on("gw"), fabric), nil, trace.NoRoute,
@@ -118,24 +126,30 @@ func TestCause(t *testing.T) {
 			"No load balancer for this address and port: no Service of this lab has the address 10.96.0.99. The packet ended at fabric, x: it ended here."},
 		{"an address that no Service has, refused by HNS", "10.96.0.99:80", inside, dropped(on("win1"), fabric), func(k *facts) {
 			k.state["address of no Service"] = cluster.FrontendState{Known: true, Because: "it was asked for, and HNS refused: 0x803b0013"}
-		}, trace.NoLoadBalancer, "No load balancer for this address and port: it was asked for, and HNS refused: 0x803b0013. The packet ended at fabric, x: it ended here."},
+		}, trace.NoLoadBalancer,
+			"No load balancer for this address and port: it was asked for, and HNS refused: 0x803b0013. The packet ended at fabric, x: it ended here."},
 		{"a machine in the range of Services", "10.105.1.1:443", inside, dropped(on("win1"), fabric), nil, trace.ServiceRangeOverlap,
 			"The address is in the Service range: 10.105.1.1 belongs to host/app and lies in the Service range 10.96.0.0/12, so the nodes treat it as a Service address, but no Service has it. The packet ended at fabric, x: it ended here."},
-		{"a machine in the range of Services blocks", "10.105.1.1:443", inside, dropped(on("win1"), end(wire.Fabric, trace.FabricPolicy)), nil, trace.FabricPolicy,
+		{"a machine in the range of Services blocks", "10.105.1.1:443", inside, dropped(on("win1"), end(wire.Fabric, trace.FabricPolicy)), nil,
+			trace.FabricPolicy,
 			"A policy of the network between the nodes dropped it (fabric, x): it ended here."},
 		{"stale backend", "10.96.0.50:80", inside, dropped(to("10.244.2.8"), end("win2", trace.NoTunnelEndpoint)), nil, trace.StaleBackend,
 			"The load balancer sends to a backend that is gone: 10.96.0.50:80 is sent to 10.244.2.8, which no machine has; it is not an endpoint of Service default/web. The packet ended at win2, x: it ended here."},
-		{"stale backend, taken by another pod", "10.96.0.50:80", inside, run{steps: []trace.Step{to("10.244.2.9"), step(trace.Request, "win2", trace.ActReject, trace.PortClosed)}, out: refused}, nil, trace.StaleBackend,
+		{"stale backend, taken by another pod", "10.96.0.50:80", inside,
+			run{steps: []trace.Step{to("10.244.2.9"), step(trace.Request, "win2", trace.ActReject, trace.PortClosed)}, out: refused}, nil,
+			trace.StaleBackend,
 			"The load balancer sends to a backend that is gone: 10.96.0.50:80 is sent to 10.244.2.9, which is that of pod/default/other now; it is not an endpoint of Service default/web. The refusal comes from win2, x: it ended here."},
 		{"node port", "192.168.1.11:30080", outside, closed("win1"), nil, trace.NoLoadBalancer,
 			"No load balancer for this address and port: HNS refused. The refusal comes from win1, x: it ended here."},
-		{"node port that is lost before it", "192.168.1.11:30080", outside, dropped(on("gw"), fabric), nil, trace.NoRoute, "No route to the destination (fabric, x): it ended here."},
+		{"node port that is lost before it", "192.168.1.11:30080", outside, dropped(on("gw"), fabric), nil, trace.NoRoute,
+			"No route to the destination (fabric, x): it ended here."},
 		{"node port that no Service has", "192.168.1.11:30099", outside, closed("win1"), nil, trace.PortClosed,
 			"Nothing listens on the port: no Service has the node port 30099/TCP and no program listens on it. The refusal comes from win1, x: it ended here."},
 		{"another port of a node", "192.168.1.11:22", outside, closed("win1"), nil, trace.PortClosed, "Refused."},
 		{"hostPort that nothing maps", "192.168.1.11:8080", outside, closed("win1"), nil, trace.HostPortNotMapped,
 			"Nothing maps the hostPort: pod default/web asks for hostPort 8080/TCP, but its endpoint on win1 has no policy that publishes it: the network plugin did not create one. The refusal comes from win1, x: it ended here."},
-		{"hostPort that is mapped", "192.168.1.11:8080", outside, closed("win1"), func(k *facts) { k.published = true }, trace.PortClosed, "Refused."},
+		{"hostPort that is mapped", "192.168.1.11:8080", outside, closed("win1"), func(k *facts) { k.published = true }, trace.PortClosed,
+			"Refused."},
 		{"Local policy on Linux", "192.168.1.10:30081", outside, dropped(end("linux1", trace.NoBackend)), nil, trace.NoBackend,
 			"The Service has no backend here: externalTrafficPolicy is Local and no pod of the Service is on linux1. The packet ended at linux1, x: it ended here."},
 	} {

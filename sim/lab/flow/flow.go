@@ -123,7 +123,8 @@ func (c *Cluster) send(ctx context.Context, r request) (s sent, err error) {
 	if err := c.rebuildChanged(ctx); err != nil {
 		return s, err
 	}
-	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), NotModelled: c.NotModelled, Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r.Request)}
+	t := &trace.Trace{Schema: trace.Schema, Lab: c.Info(), NotModelled: c.NotModelled,
+		Flow: trace.Flow{From: r.From, To: r.To, Protocol: r.Protocol}, Command: c.command(r.Request)}
 	f, err := c.resolve(ctx, t, r)
 	switch {
 	case err != nil:

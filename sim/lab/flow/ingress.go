@@ -57,5 +57,6 @@ func toIngress(in *labfile.Ingress, p *trace.Path) {
 		return
 	}
 	p.Verdict, p.Reason, p.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
-	p.Summary += fmt.Sprintf(" What the controller of %s does with the request, and whether it reaches a pod, is not simulated; send to the Service of a rule instead.", ingressText(in))
+	p.Summary += fmt.Sprintf(
+		" What the controller of %s does with the request, and whether it reaches a pod, is not simulated; send to the Service of a rule instead.", ingressText(in))
 }

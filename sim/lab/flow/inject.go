@@ -419,7 +419,8 @@ func (j *Injector) sink(place, object string, p *packet.Packet) bool {
 	if j.to == nil {
 		j.to, j.place, j.where = j.stacks[[2]string{place, object}], place, object
 		h := p.Headers()
-		if j.live == nil && j.to != nil && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN && !listens(j.to, h) {
+		if j.live == nil && j.to != nil && h.Proto == packet.TCP && h.TCPFlags&(packet.SYN|packet.ACK|packet.RST) == packet.SYN &&
+			!listens(j.to, h) {
 			j.sim.RecordLoss(place, object, trace.PortClosed)
 		}
 	}

@@ -91,7 +91,8 @@ func (f *flow) withTroubles(steps []trace.Step) ([]trace.Step, *cluster.Trouble)
 		if at > 0 {
 			n = steps[at-1].N + 1
 		}
-		note := trace.Step{N: n, Leg: trace.Request, Place: t.Node, Object: t.Program, Action: trace.ActNote, Event: trace.Of(complains{t.Text})}.Cite(t.Fact)
+		note := trace.Step{N: n, Leg: trace.Request, Place: t.Node, Object: t.Program, Action: trace.ActNote,
+			Event: trace.Of(complains{t.Text})}.Cite(t.Fact)
 		steps = slices.Insert(slices.Clone(steps), at, note)
 		for j := at + 1; j < len(steps); j++ {
 			steps[j].N++
@@ -196,7 +197,8 @@ func isICMP(p packet.Proto) bool { return p == packet.ICMP || p == packet.ICMPv6
 // only because of the protocol.
 func untranslated(steps []trace.Step) bool {
 	return slices.ContainsFunc(steps, func(s trace.Step) bool {
-		return s.Leg == trace.Request && s.Action == trace.ActNoMatch && slices.ContainsFunc(s.Nearest, func(m trace.Miss) bool { return m.Field == "protocol" })
+		return s.Leg == trace.Request && s.Action == trace.ActNoMatch &&
+			slices.ContainsFunc(s.Nearest, func(m trace.Miss) bool { return m.Field == "protocol" })
 	})
 }
 

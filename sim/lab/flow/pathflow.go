@@ -43,7 +43,8 @@ type pathKey struct {
 // group, or larger than a link of Ethernet carries.
 func keyOf(e *Entry, p *packet.Packet) (k pathKey, ok bool) {
 	h := p.Headers()
-	if h.IPVersion == 0 || h.L4 == 0 || h.Fragment || h.VLAN != 0 || h.EthDst.IsMulticast() || h.Dst.IsMulticast() || p.Size() > host.EthernetMTU {
+	if h.IPVersion == 0 || h.L4 == 0 || h.Fragment || h.VLAN != 0 || h.EthDst.IsMulticast() || h.Dst.IsMulticast() ||
+		p.Size() > host.EthernetMTU {
 		return k, false
 	}
 	f := p.Bytes()
@@ -206,7 +207,8 @@ func (j *Injector) keepPath(k *pathKey, o *Outcome) {
 	if !f.Holds(j.sim.Now()) {
 		return // it has changed on its way what it rests on
 	}
-	j.paths.keep(&pathFlow{key: *k, Flow: f, outcome: o, crossings: append([]crossing(nil), j.way...), size: j.size + j.rec.Room(), length: j.length + j.rec.Room()})
+	j.paths.keep(&pathFlow{key: *k, Flow: f, outcome: o, crossings: append([]crossing(nil), j.way...), size: j.size + j.rec.Room(),
+		length: j.length + j.rec.Room()})
 }
 
 // ends reports whether the recorded frame had one end, which is that of other frames with

@@ -181,7 +181,8 @@ func (s *side) toggle(n, port int) error {
 		delete(s.block, e.ID)
 		return x.HNS.RemoveEndpointPolicies(e.ID, p)
 	}
-	p := hns.NewPolicy(hns.ACLSettings{Action: "Block", Direction: []string{"In", "Out"}[n%2], Protocols: "6", LocalPorts: "", RemotePorts: fmt.Sprint(port), Priority: 50})
+	p := hns.NewPolicy(hns.ACLSettings{Action: "Block", Direction: []string{"In", "Out"}[n%2], Protocols: "6", LocalPorts: "",
+		RemotePorts: fmt.Sprint(port), Priority: 50})
 	s.block[e.ID] = p
 	return x.HNS.AddEndpointPolicies(e.ID, p)
 }
@@ -224,7 +225,8 @@ func (p *pair) play(t testing.TB, program []byte, destroy bool) {
 		what := fmt.Sprintf("step %d (%d %d)", i/2, op, arg)
 		switch {
 		case op < 8:
-			p.now += []time.Duration{time.Second, 9 * time.Second, 29 * time.Second, 30 * time.Second, 61 * time.Second, 2 * time.Minute, 4 * time.Minute, time.Hour}[op]
+			p.now += []time.Duration{time.Second, 9 * time.Second, 29 * time.Second, 30 * time.Second, 61 * time.Second, 2 * time.Minute,
+				4 * time.Minute, time.Hour}[op]
 		case op < 12:
 			p.doBoth(t, func(s *side) error { return s.toggle(arg, []int{80, 443}[arg%2]) })
 		case op == 12:
@@ -261,12 +263,14 @@ func (p *pair) frame(op byte, arg int) []byte {
 		}
 	}
 	s := packet.Spec{EthSrc: packet.MAC{2, 1}, EthDst: packet.MAC{2, 2}, Src: from, Dst: to[arg/4%len(to)], TTL: 64,
-		SrcPort: 20000 + uint16(op>>7), DstPort: []uint16{80, 443}[op>>6&1], Payload: make([]byte, int(op&3)*11), IPID: uint16(op), Seq: uint32(arg), Ack: 7}
+		SrcPort: 20000 + uint16(op>>7), DstPort: []uint16{80, 443}[op>>6&1], Payload: make([]byte, int(op&3)*11), IPID: uint16(op),
+		Seq: uint32(arg), Ack: 7}
 	switch {
 	case arg >= 224:
 		s.DstPort = 49664 + uint16(arg&1) // one that a translation may get
 	case arg >= 208:
-		s.DstPort, s.Payload = []uint16{4789, 8472}[arg&1], []byte{8, 0, 0, 0, 0, 0x10, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}
+		s.DstPort, s.Payload = []uint16{4789, 8472}[arg&1], []byte{8, 0, 0, 0, 0, 0x10, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+			16, 17, 18, 19}
 	}
 	switch op & 0x3c >> 2 {
 	case 0:
@@ -299,7 +303,8 @@ func reply(frame []byte, arg int) []byte {
 		return frame
 	}
 	h := q.Headers()
-	s := packet.Spec{EthSrc: h.EthDst, EthDst: h.EthSrc, Src: h.Dst, Dst: h.Src, Proto: h.Proto, SrcPort: h.DstPort, DstPort: h.SrcPort, TTL: 64,
+	s := packet.Spec{EthSrc: h.EthDst, EthDst: h.EthSrc, Src: h.Dst, Dst: h.Src, Proto: h.Proto, SrcPort: h.DstPort, DstPort: h.SrcPort,
+		TTL:      64,
 		TCPFlags: packet.ACK, ICMPType: h.ICMPType, ICMPID: h.ICMPID, Payload: make([]byte, arg%7), Seq: uint32(arg)}
 	switch {
 	case h.Proto == packet.TCP && arg%16 == 0:
@@ -320,7 +325,8 @@ func reply(frame []byte, arg int) []byte {
 }
 
 // pathDesigns have among them every device that a path can cross.
-var pathDesigns = []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "overlay-win-overlay", "l2bridge-azure-cni-dual-stack", "l2tunnel-azure-cni",
+var pathDesigns = []string{"l2bridge-flannel-host-gw", "overlay-flannel-vxlan", "overlay-win-overlay", "l2bridge-azure-cni-dual-stack",
+	"l2tunnel-azure-cni",
 	"l2bridge-win-bridge-udr", "rras-l3", "ovs-l3", "transparent-ovn-kubernetes", "nat-winnat",
 	"labs/for-claims/security-rule-azure-cni", "held-out/045-fabric-policy-within-a-node", "held-out/024-checksum-offload-on-vmware"}
 

@@ -12,7 +12,8 @@ import (
 
 // TestPathKey has packets that have the same key, and those that have none.
 func TestPathKey(t *testing.T) {
-	v4 := packet.Spec{EthSrc: packet.MAC{2, 1}, EthDst: packet.MAC{2, 2}, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.TCP, SrcPort: 1000, DstPort: 80, TTL: 64, TCPFlags: packet.ACK}
+	v4 := packet.Spec{EthSrc: packet.MAC{2, 1}, EthDst: packet.MAC{2, 2}, Src: netip.MustParseAddr("10.0.0.1"),
+		Dst: netip.MustParseAddr("10.0.0.2"), Proto: packet.TCP, SrcPort: 1000, DstPort: 80, TTL: 64, TCPFlags: packet.ACK}
 	ping := v4
 	ping.Proto, ping.ICMPType, ping.ICMPID = packet.ICMP, 8, 7
 	key := func(e *Entry, s packet.Spec) (pathKey, bool) { return keyOf(e, packet.Build(s)) }
@@ -47,8 +48,10 @@ func TestPathKey(t *testing.T) {
 			t.Errorf("a TCP segment with flags %#x has a key", flags)
 		}
 	}
-	for _, change := range []func(s *packet.Spec){func(s *packet.Spec) { s.VLAN = 7 }, func(s *packet.Spec) { s.EthDst = packet.MAC{1, 0, 0x5e} }, func(s *packet.Spec) { s.Dst = netip.MustParseAddr("224.0.0.1") },
-		func(s *packet.Spec) { s.Proto, s.ICMPType = packet.ICMP, 3 }, func(s *packet.Spec) { s.Proto = 47 }, func(s *packet.Spec) { s.Payload = make([]byte, 2000) }} {
+	for _, change := range []func(s *packet.Spec){func(s *packet.Spec) { s.VLAN = 7 },
+		func(s *packet.Spec) { s.EthDst = packet.MAC{1, 0, 0x5e} }, func(s *packet.Spec) { s.Dst = netip.MustParseAddr("224.0.0.1") },
+		func(s *packet.Spec) { s.Proto, s.ICMPType = packet.ICMP, 3 }, func(s *packet.Spec) { s.Proto = 47 },
+		func(s *packet.Spec) { s.Payload = make([]byte, 2000) }} {
 		s := v4
 		if change(&s); s.Validate() != nil {
 			t.Fatal("not a packet")
@@ -97,7 +100,8 @@ func keyedPackets(t *testing.T) (all []*packet.Packet) {
 	t.Helper()
 	for _, family := range [][2]string{{"10.0.0.1", "10.0.0.2"}, {"fd00::1", "fd00::2"}} {
 		for _, proto := range []packet.Proto{packet.TCP, packet.UDP, packet.ICMP} {
-			s := packet.Spec{EthSrc: packet.MAC{2, 1}, EthDst: packet.MAC{2, 2}, Src: netip.MustParseAddr(family[0]), Dst: netip.MustParseAddr(family[1]),
+			s := packet.Spec{EthSrc: packet.MAC{2, 1}, EthDst: packet.MAC{2, 2}, Src: netip.MustParseAddr(family[0]),
+				Dst:   netip.MustParseAddr(family[1]),
 				Proto: proto, SrcPort: 1000, DstPort: 80, TCPFlags: packet.ACK, ICMPType: 8, ICMPID: 7, Payload: []byte("payload")}
 			if s.Src.Is6() && proto == packet.ICMP {
 				s.Proto, s.ICMPType = packet.ICMPv6, 128

@@ -49,7 +49,8 @@ func (p *fuzzed) put(name string, frame []byte, record bool) ([]flow.Arrival, er
 // talks reports whether the SYN of a pod still reaches its neighbour.
 func (p *fuzzed) talks(port uint16) bool {
 	from, to := p.entries["pod/default/client"], p.entries["pod/default/neighbour"]
-	q := packet.Build(packet.Spec{EthSrc: from.Stack().Links[0].MAC, EthDst: packet.MAC{2, 0, 0, 0, 0, 1}, Src: from.Stack().Address(false), Dst: to.Stack().Address(false),
+	q := packet.Build(packet.Spec{EthSrc: from.Stack().Links[0].MAC, EthDst: packet.MAC{2, 0, 0, 0, 0, 1}, Src: from.Stack().Address(false),
+		Dst:   to.Stack().Address(false),
 		Proto: packet.TCP, SrcPort: port, DstPort: 80, TTL: 64, TCPFlags: packet.SYN, Seq: 1})
 	arrived, err := p.put(from.Name, q.Bytes(), false)
 	return err == nil && len(arrived) == 1 && arrived[0].To == to
@@ -64,7 +65,8 @@ func FuzzPut(f *testing.F) {
 		all = append(all, openPorts(f, design))
 	}
 	client, peer := netip.MustParseAddr("10.244.1.4"), netip.MustParseAddr("10.244.2.4")
-	base := packet.Spec{EthSrc: packet.MAC{2, 1}, EthDst: packet.MAC{2, 2}, Src: client, Dst: peer, Proto: packet.TCP, SrcPort: 1000, DstPort: 80, TTL: 64, TCPFlags: packet.SYN}
+	base := packet.Spec{EthSrc: packet.MAC{2, 1}, EthDst: packet.MAC{2, 2}, Src: client, Dst: peer, Proto: packet.TCP, SrcPort: 1000,
+		DstPort: 80, TTL: 64, TCPFlags: packet.SYN}
 	seed := func(edit func(s *packet.Spec)) {
 		s := base
 		edit(&s)

@@ -96,7 +96,8 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r request) (*flow
 	if in != nil && !c.served(dst.addr) {
 		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
-		t.Summary = fmt.Sprintf("%s is the address of %s: nothing in this lab has it, and what its controller does is not simulated. Send to the Service of a rule instead.", dst.addr, ingressText(in))
+		t.Summary = fmt.Sprintf(
+			"%s is the address of %s: nothing in this lab has it, and what its controller does is not simulated. Send to the Service of a rule instead.", dst.addr, ingressText(in))
 		return nil, nil
 	}
 	if dst.port == 0 && r.Protocol != "ping" {
@@ -107,7 +108,8 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r request) (*flow
 	}
 	src := sourceFor(from, dst.addr)
 	if !src.IsValid() {
-		c.withoutAddress(t, from.machine, dst.addr.Is6(), fmt.Sprintf("%s has no %s address, so it sends nothing to %s", r.From, family(dst.addr.Is6()), dst.addr))
+		c.withoutAddress(t, from.machine, dst.addr.Is6(), fmt.Sprintf("%s has no %s address, so it sends nothing to %s", r.From,
+			family(dst.addr.Is6()), dst.addr))
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
 		return nil, nil
 	}
@@ -135,9 +137,11 @@ func (c *Cluster) withoutNetwork(t *trace.Trace, e ends) bool {
 			then, t.Flow.Node = "none of its containers runs, so nothing is sent", no.Node
 		}
 		text := fmt.Sprintf("%s on %s refused it: %s", no.Program, no.Node, no.Text)
-		step := trace.Step{N: 1, Leg: trace.Request, Place: no.Node, Object: "pod/" + no.Pod, Action: trace.ActDrop, Reason: trace.PodWithoutNetwork, Event: trace.Of(complains{text})}.Cite(no.Fact)
+		step := trace.Step{N: 1, Leg: trace.Request, Place: no.Node, Object: "pod/" + no.Pod, Action: trace.ActDrop,
+			Reason: trace.PodWithoutNetwork, Event: trace.Of(complains{text})}.Cite(no.Fact)
 		end := cause{trace.PodWithoutNetwork, text}
-		t.Paths = []trace.Path{{Verdict: trace.Dropped, Reason: step.Reason, Cause: end.headline(), Summary: end.headline() + " " + sentence(then), Grade: step.Grade, Steps: []trace.Step{step}}}
+		t.Paths = []trace.Path{{Verdict: trace.Dropped, Reason: step.Reason, Cause: end.headline(), Summary: end.headline() + " " +
+			sentence(then), Grade: step.Grade, Steps: []trace.Step{step}}}
 		summarise(t, true)
 		return true
 	}
@@ -168,14 +172,16 @@ func (c *Cluster) withoutAddress(t *trace.Trace, m *cluster.Machine, v6 bool, wh
 	if f == nil {
 		return
 	}
-	step := trace.Step{N: 1, Leg: trace.Request, Place: m.Node.Name, Object: m.Ref.String(), Action: trace.ActDrop, Reason: trace.FamilyNotSupported, Event: trace.Note(why)}.Cite(f)
+	step := trace.Step{N: 1, Leg: trace.Request, Place: m.Node.Name, Object: m.Ref.String(), Action: trace.ActDrop,
+		Reason: trace.FamilyNotSupported, Event: trace.Note(why)}.Cite(f)
 	t.Paths = []trace.Path{{Verdict: t.Verdict, Reason: t.Reason, Summary: t.Summary, Grade: step.Grade, Steps: []trace.Step{step}}}
 	t.Grade = step.Grade
 }
 
 // firstPacket describes the first packet of a flow.
 func (c *Cluster) firstPacket(r request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
-	f := &flow{from: from.machine.Ref, label: label(r.from, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort, dst: netip.AddrPortFrom(dst.addr, dst.port),
+	f := &flow{from: from.machine.Ref, label: label(r.from, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort,
+		dst: netip.AddrPortFrom(dst.addr, dst.port),
 		ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap, dontFragment: r.DontFragment}
 	f.data = f.proto == packet.TCP && r.Size > 0
 	if f.ttl == 0 {
@@ -509,7 +515,8 @@ func (c *Cluster) resolveName(ctx context.Context, m *cluster.Machine, name stri
 	}
 	if in := c.ingressNamed(name); in != nil && (first.Reason == trace.NameNotFound || first.Reason == trace.NameNotCompleted) {
 		first.Verdict, first.Reason = trace.Unknown, trace.ModelHole
-		first.Summary = fmt.Sprintf("%s is a name of %s, but the lab does not say which address it has; add it to dns.records. %s", name, ingressText(in), first.Summary)
+		first.Summary = fmt.Sprintf("%s is a name of %s, but the lab does not say which address it has; add it to dns.records. %s", name,
+			ingressText(in), first.Summary)
 	}
 	return first, ips, nil
 }
@@ -641,7 +648,8 @@ func (a *asking) send(m *cluster.Machine, server netip.Addr, query []byte, force
 		if m.Node != nil {
 			a.c.Settle(m.Node)
 		}
-		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL, payload: query}
+		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL,
+			payload: query}
 		a.c.describe(f)
 		s := a.c.start(f, forced)
 		s.sim.Known = a.known

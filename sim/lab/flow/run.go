@@ -183,7 +183,8 @@ func (s *sending) send() {
 func (s *sending) result() run {
 	steps := s.sim.Rec.Steps()
 	s.c.steps = len(steps) // the next flow is often as long
-	return run{choices: s.sim.Made, steps: steps, seen: s.sim.Rec.Seen(), arrived: s.sim.Rec.Arrived(), out: s.socket.Outcome, unknown: s.sim.Unknown, endless: s.err}
+	return run{choices: s.sim.Made, steps: steps, seen: s.sim.Rec.Seen(), arrived: s.sim.Rec.Arrived(), out: s.socket.Outcome,
+		unknown: s.sim.Unknown, endless: s.err}
 }
 
 // sendAll sends a flow: its first packet and, when something comes after that, a

@@ -36,7 +36,9 @@ type Listening func(e *Entry, proto packet.Proto, at netip.AddrPort) bool
 // At and Meanwhile of a request need a cluster that is built again: they are errors.
 func (p *Ports) Trace(ctx context.Context, r Request, now time.Duration, listens Listening) (*trace.Trace, error) {
 	if r.At != "" || len(r.Meanwhile) > 0 {
-		return nil, errors.New("a trace through a running network cannot go to a step or call HNS: change the network (winlab apply, winlab hns), then trace")
+		return nil,
+			errors.New(
+				"a trace through a running network cannot go to a step or call HNS: change the network (winlab apply, winlab hns), then trace")
 	}
 	c := p.j.c
 	c.run = &running{max(now, p.j.sim.Now()), &journal.Journal{}}
@@ -78,7 +80,8 @@ func answersHere(t *trace.Trace) {
 		}
 	}
 	e := endingIn(make(world, len(qs)), qs, t.Paths)
-	t.Hints = slices.Insert(t.Hints, 0, fmt.Sprintf("the running network has the first answer: %s; there the flow is %s", strings.Join(means, ", "), e.verdict))
+	t.Hints = slices.Insert(t.Hints, 0, fmt.Sprintf("the running network has the first answer: %s; there the flow is %s",
+		strings.Join(means, ", "), e.verdict))
 }
 
 // firstPort is the source port that a flow gets who asks for none.

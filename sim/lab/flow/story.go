@@ -26,7 +26,8 @@ func (c *Cluster) GoTo(ctx context.Context, step string) error {
 		if len(names) == 0 {
 			return fmt.Errorf("%s: there is no step %q; the lab has no steps", c.Plan.File.Path, step)
 		}
-		return fmt.Errorf("%s: there is no step %q; there are %s", c.Plan.File.Path, step, strings.Join(append([]string{labfile.Start}, names...), ", "))
+		return fmt.Errorf("%s: there is no step %q; there are %s", c.Plan.File.Path, step,
+			strings.Join(append([]string{labfile.Start}, names...), ", "))
 	}
 	c.at = at
 	return c.rebuildChanged(ctx)
@@ -122,7 +123,8 @@ func (c *Cluster) TraceConnection(ctx context.Context, name, step string) (*trac
 	case len(where) == 0:
 		return nil, fmt.Errorf("%s: no flow of this lab has the connection %q", c.Plan.File.Path, name)
 	}
-	return nil, fmt.Errorf("%s: nothing is sent on connection %s after step %s; write --at with one of %s", c.Plan.File.Path, name, cmp.Or(c.Step(), labfile.Start), strings.Join(where, ", "))
+	return nil, fmt.Errorf("%s: nothing is sent on connection %s after step %s; write --at with one of %s", c.Plan.File.Path, name,
+		cmp.Or(c.Step(), labfile.Start), strings.Join(where, ", "))
 }
 
 // traceConnection sends what a lab sends on its connections, up to a flow, and
@@ -223,7 +225,8 @@ func (r *replay) advance(ctx context.Context, steps int) error {
 		r.sim.AdvanceTo(r.sim.Now() + s.Wait)
 		if r.began() {
 			r.sim.Rec.SetLeg(trace.Request)
-			r.sim.Rec.Add(trace.Step{Place: r.flow.label, Object: "step " + s.Name, Action: trace.ActNote, Event: trace.Of(stepDone{s.Name, s.Does}), From: s.Origin}.Cite(cluster.FactOf(s)))
+			r.sim.Rec.Add(trace.Step{Place: r.flow.label, Object: "step " + s.Name, Action: trace.ActNote, Event: trace.Of(stepDone{s.Name, s.Does}),
+				From: s.Origin}.Cite(cluster.FactOf(s)))
 		}
 		if err := r.c.reach(ctx, r.c.Done()+1); err != nil {
 			return err
@@ -285,7 +288,8 @@ func (r *replay) watched(o *opened, send func() error) error {
 func (r *replay) sameTuple(o *opened) bool {
 	i := slices.IndexFunc(r.life, func(p packetOf) bool { return p.Connection == r.of })
 	j := r.life[i]
-	return o.first.From == j.From && o.first.To == j.To && o.first.Protocol == j.Protocol && o.first.Family == j.Family && o.first.SourcePort == j.SourcePort && j.SourcePort != 0
+	return o.first.From == j.From && o.first.To == j.To && o.first.Protocol == j.Protocol && o.first.Family == j.Family &&
+		o.first.SourcePort == j.SourcePort && j.SourcePort != 0
 }
 
 // first opens a connection.
@@ -340,7 +344,8 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 		if mine {
 			// The other end has reset it meanwhile: the program's next call fails.
 			r.failed = true
-			k.Outcome = host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.ConnectionReset, Event: trace.Note("the connection was reset before")}
+			k.Outcome = host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.ConnectionReset,
+				Event: trace.Note("the connection was reset before")}
 		}
 		return nil
 	}
@@ -348,7 +353,8 @@ func (r *replay) next(o *opened, p packetOf, mine bool) error {
 		return err
 	}
 	if mine {
-		r.sim.Rec.Add(trace.Step{Place: r.flow.label, Action: trace.ActNote, Event: trace.Of(sendsOn{name, sends, p.By})}.Cite(factOfSend(o, sends)))
+		r.sim.Rec.Add(trace.Step{Place: r.flow.label, Action: trace.ActNote,
+			Event: trace.Of(sendsOn{name, sends, p.By})}.Cite(factOfSend(o, sends)))
 	}
 	var server *host.Socket
 	if p.By == labfile.ByServer || sends == labfile.SendReset {
@@ -438,8 +444,9 @@ func newOf(before, after []*host.Socket, as packet.Tuple) *host.Socket {
 
 func (r *replay) result() run {
 	o := r.open[r.of]
-	return run{choices: r.choices.Made, steps: r.sim.Rec.Steps(), seen: r.sim.Rec.Seen(), arrived: r.sim.Rec.Arrived(), before: slices.Clip(r.before),
-		out: o.socket.Outcome, unknown: r.sim.Unknown, endless: r.err}
+	return run{choices: r.choices.Made, steps: r.sim.Rec.Steps(), seen: r.sim.Rec.Seen(), arrived: r.sim.Rec.Arrived(),
+		before: slices.Clip(r.before),
+		out:    o.socket.Outcome, unknown: r.sim.Unknown, endless: r.err}
 }
 
 // quoted is a word for a command line.

@@ -137,7 +137,8 @@ func summarise(t *trace.Trace, complete bool) {
 		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
 		t.Summary = fmt.Sprintf("There are more than %d paths; those tried ended alike, and the others were not tried.", maxPaths)
 		if !ok {
-			t.Summary = fmt.Sprintf("%d questions that no source decides are on the path, too many to try all answers. Pin some in the lab: %s.", len(qs), paramsOf(qs))
+			t.Summary = fmt.Sprintf("%d questions that no source decides are on the path, too many to try all answers. Pin some in the lab: %s.",
+				len(qs), paramsOf(qs))
 		}
 		return
 	case differ:
@@ -240,7 +241,8 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 	t.Summary = sentence(condition(qs, deciding, ws, ends))
 	onBuilds := buildsIn(qs, deciding)
 	if len(onBuilds) > 0 && len(t.Summary) > longCondition {
-		t.Summary = fmt.Sprintf("The verdict depends on the Windows build of %s, which is not known: it is %s, depending on the build.", strings.Join(onBuilds, " and that of "), verdictsIn(ends))
+		t.Summary = fmt.Sprintf("The verdict depends on the Windows build of %s, which is not known: it is %s, depending on the build.",
+			strings.Join(onBuilds, " and that of "), verdictsIn(ends))
 	}
 	for _, n := range onBuilds {
 		t.Summary += " " + askBuild(n) + "."
@@ -262,14 +264,16 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 		}
 		t.Open = append(t.Open, o)
 		if q.param == assumedParam {
-			t.Hints = append(t.Hints, "collect the state of the nodes: winlab.exe collect BUNDLE on Windows, iptables-save, ip route and ip neigh on Linux; assumed: of a node in the lab says why its state is not known")
+			t.Hints = append(t.Hints,
+				"collect the state of the nodes: winlab.exe collect BUNDLE on Windows, iptables-save, ip route and ip neigh on Linux; assumed: of a node in the lab says why its state is not known")
 			continue
 		}
 		if q.param == buildParam {
 			t.Hints = append(t.Hints, fmt.Sprintf("set the build of %s: --windows BUILD, or build: of the node in the lab", q.about))
 			continue
 		}
-		t.Hints = append(t.Hints, fmt.Sprintf("winlab cannot know which applies; pin it in the lab with spec.params %s: %s", q.param, strings.Join(q.values, " or ")))
+		t.Hints = append(t.Hints, fmt.Sprintf("winlab cannot know which applies; pin it in the lab with spec.params %s: %s", q.param,
+			strings.Join(q.values, " or ")))
 	}
 }
 

@@ -100,7 +100,8 @@ func withoutLines(t *testing.T, m *Manifests) string {
 	}
 	var all []string
 	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, `"line":`) && !strings.Contains(line, `"file":`) && !strings.Contains(line, `"Line":`) && !strings.Contains(line, `"File":`) {
+		if !strings.Contains(line, `"line":`) && !strings.Contains(line, `"file":`) && !strings.Contains(line, `"Line":`) &&
+			!strings.Contains(line, `"File":`) {
 			all = append(all, line)
 		}
 	}
@@ -109,13 +110,15 @@ func withoutLines(t *testing.T, m *Manifests) string {
 
 // FuzzDecode: a document that is read as JSON gives what YAML's reader makes of it.
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{`{"a": 1, "b": [true, null, "x"]}`, `{"a": 1e3}`, `{"a": "\u00e9\n"}`, `{"a": 12345678901234567890}`, `{"a": {"a": 1, "a": 2}}`, `{"<<": {"a": 1}}`, `{"a": "yes", "y": "1"}`, ` {"a": -0.5}`} {
+	for _, s := range []string{`{"a": 1, "b": [true, null, "x"]}`, `{"a": 1e3}`, `{"a": "\u00e9\n"}`, `{"a": 12345678901234567890}`,
+		`{"a": {"a": 1, "a": 2}}`, `{"<<": {"a": 1}}`, `{"a": "yes", "y": "1"}`, ` {"a": -0.5}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		// YAML's reader refuses control characters and lone halves of surrogate pairs, and
 		// keeps other things that JSON leaves open in its own way; Kubernetes writes none.
-		if !looksLikeJSON([]byte(text)) || !json.Valid([]byte(text)) || strings.ContainsAny(text, "\t\r\u0085\u2028\u2029\ufeff\x7f") || strings.Contains(text, `\`) {
+		if !looksLikeJSON([]byte(text)) || !json.Valid([]byte(text)) || strings.ContainsAny(text, "\t\r\u0085\u2028\u2029\ufeff\x7f") ||
+			strings.Contains(text, `\`) {
 			return
 		}
 		var fast, slow struct {
@@ -212,7 +215,8 @@ func TestObjectsAsYAML(t *testing.T) {
 		texts = append(texts, bytes.Split(data, []byte("\n---\n"))...)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	words := []string{"1", "1.5", "-3", "99999999999", "true", "yes", "null", "~", `""`, `"7"`, "[]", "{}", "a", "1e3", "0x10", "2026-01-02", "[1, a]", "{a: 1}", "100m", "!!binary aGVsbG8="}
+	words := []string{"1", "1.5", "-3", "99999999999", "true", "yes", "null", "~", `""`, `"7"`, "[]", "{}", "a", "1e3", "0x10", "2026-01-02",
+		"[1, a]", "{a: 1}", "100m", "!!binary aGVsbG8="}
 	for _, text := range texts {
 		sameAsYAML(t, text)
 		if asJSON, err := sigsyaml.YAMLToJSON(text); err == nil {
@@ -242,7 +246,8 @@ func TestObjectsAsYAML(t *testing.T) {
 
 // FuzzObject is TestObjectsAsYAML of any text.
 func FuzzObject(f *testing.F) {
-	for _, s := range []string{whole, "kind: Service\nspec: {ports: [{port: 80, targetPort: web}]}", "a: 1\na: 2", "", "- 1", `{"kind": "Pod", "spec": {"nodeName": 1}}`} {
+	for _, s := range []string{whole, "kind: Service\nspec: {ports: [{port: 80, targetPort: web}]}", "a: 1\na: 2", "", "- 1",
+		`{"kind": "Pod", "spec": {"nodeName": 1}}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -142,7 +142,9 @@ func (s *Spec) defaultFabric() {
 		{Name: "internet", Subnet: "203.0.113.0/24"},
 	}
 	s.Fabric.Routers = []Router{
-		{Name: "gw", Interfaces: []RouterInterface{{Segment: "nodes", Address: gw}, {Segment: "uplink", Address: "198.51.100.2/24"}}, Routes: []Route{{To: "0.0.0.0/0", Via: "198.51.100.1"}}},
-		{Name: "isp", Interfaces: []RouterInterface{{Segment: "uplink", Address: "198.51.100.1/24"}, {Segment: "internet", Address: "203.0.113.1/24"}}, Routes: []Route{{To: subnet, Via: "198.51.100.2"}}},
+		{Name: "gw", Interfaces: []RouterInterface{{Segment: "nodes", Address: gw}, {Segment: "uplink", Address: "198.51.100.2/24"}},
+			Routes: []Route{{To: "0.0.0.0/0", Via: "198.51.100.1"}}},
+		{Name: "isp", Interfaces: []RouterInterface{{Segment: "uplink", Address: "198.51.100.1/24"},
+			{Segment: "internet", Address: "203.0.113.1/24"}}, Routes: []Route{{To: subnet, Via: "198.51.100.2"}}},
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // FuzzDocuments holds what is taken whole against Kubernetes' reader.
 func FuzzDocuments(f *testing.F) {
-	for _, s := range []string{"", "\n", "a: b", "a: b\n", "{\"a\": 1}\n\n", "---", "---\na: b\n---\n", "a\n---\nb", "a\n--- # more\nb\n", "a\n---b\n", " ---\na", "a: |\n  ---\n", "a\r\nb\r", "\r", "\xef\xbb\xbf---\na", "a\x00b"} {
+	for _, s := range []string{"", "\n", "a: b", "a: b\n", "{\"a\": 1}\n\n", "---", "---\na: b\n---\n", "a\n---\nb", "a\n--- # more\nb\n",
+		"a\n---b\n", " ---\na", "a: |\n  ---\n", "a\r\nb\r", "\r", "\xef\xbb\xbf---\na", "a\x00b"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

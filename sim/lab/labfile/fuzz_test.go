@@ -7,8 +7,10 @@ import (
 
 // FuzzTarget checks that what ParseTarget accepts is also read completely.
 func FuzzTarget(f *testing.F) {
-	for _, s := range []string{"pod/client", "pod/kube-system/coredns-0:53", "svc/web:80", "service/a/b:1", "node/win1:30080", "host/internet:443",
-		"name/kubernetes.default:443", "localhost:80", "10.244.1.4", "10.244.1.4:80", "[fd00::1]:80", "fd00::1", "[::1]", "", "/", ":", "pod/", "pod/:0", "a/b/c/d:65536"} {
+	for _, s := range []string{"pod/client", "pod/kube-system/coredns-0:53", "svc/web:80", "service/a/b:1", "node/win1:30080",
+		"host/internet:443",
+		"name/kubernetes.default:443", "localhost:80", "10.244.1.4", "10.244.1.4:80", "[fd00::1]:80", "fd00::1", "[::1]", "", "/", ":", "pod/",
+		"pod/:0", "a/b/c/d:65536"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -41,8 +41,11 @@ const (
 func ParseLinkName(text string) (kind, name, on string, err error) {
 	kind, rest, ok := strings.Cut(text, "/")
 	name, on, at := strings.Cut(rest, "@")
-	if !ok || name == "" || at && (on == "" || kind == SegmentLink) || !slices.Contains([]string{SegmentLink, NodeLink, HostLink, RouterLink}, kind) {
-		return "", "", "", fmt.Errorf("%q is not a link; write segment/NAME, node/NAME, host/NAME or router/NAME, and for one cable of a machine node/NAME@SEGMENT", text)
+	if !ok || name == "" || at && (on == "" || kind == SegmentLink) ||
+		!slices.Contains([]string{SegmentLink, NodeLink, HostLink, RouterLink}, kind) {
+		return "", "", "",
+			fmt.Errorf("%q is not a link; write segment/NAME, node/NAME, host/NAME or router/NAME, and for one cable of a machine node/NAME@SEGMENT",
+				text)
 	}
 	return kind, name, on, nil
 }

@@ -241,7 +241,10 @@ func read(path string, found *strict.Mistakes, under []string) *yaml.Node {
 }
 
 func tooBig(path string, size int64) strict.Mistake {
-	return strict.Mistake{File: path, Message: fmt.Sprintf("the lab has %d bytes; the limit is %d. Put Kubernetes objects into files and list them under manifests:; JSON is read fastest", size, maxSize)}
+	return strict.Mistake{File: path,
+		Message: fmt.Sprintf(
+			"the lab has %d bytes; the limit is %d. Put Kubernetes objects into files and list them under manifests:; JSON is read fastest", size,
+			maxSize)}
 }
 
 func parse(path string, data []byte, found *strict.Mistakes, under []string) *yaml.Node {
@@ -279,7 +282,9 @@ func document(path string, data []byte) (*yaml.Node, *strict.Mistake) {
 		return nil, &m
 	}
 	if i := bytes.IndexByte(data, 0); i >= 0 {
-		return nil, &strict.Mistake{File: path, Message: fmt.Sprintf("byte %d is zero: this is not a text file; a lab is YAML and starts with apiVersion: %s", i, APIVersion)}
+		return nil,
+			&strict.Mistake{File: path,
+				Message: fmt.Sprintf("byte %d is zero: this is not a text file; a lab is YAML and starts with apiVersion: %s", i, APIVersion)}
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {

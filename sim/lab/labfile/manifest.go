@@ -410,7 +410,8 @@ func protoOf(p corev1.Protocol) packet.Proto {
 const sctp packet.Proto = 132
 
 func newWorkload(ns, name string, l map[string]string, spec *corev1.PodSpec, o *trace.Origin) *Workload {
-	w := &Workload{Namespace: namespaceOr(ns), Name: name, Labels: l, Node: spec.NodeName, HostNetwork: spec.HostNetwork, Ports: map[string]uint16{}, Origin: o}
+	w := &Workload{Namespace: namespaceOr(ns), Name: name, Labels: l, Node: spec.NodeName, HostNetwork: spec.HostNetwork,
+		Ports: map[string]uint16{}, Origin: o}
 	for _, key := range []string{"kubernetes.io/os", "beta.kubernetes.io/os"} {
 		if v := spec.NodeSelector[key]; v != "" {
 			w.OS = v
@@ -435,7 +436,8 @@ func newWorkload(ns, name string, l map[string]string, spec *corev1.PodSpec, o *
 				w.Ports[cp.Name] = uint16(cp.ContainerPort)
 			}
 			if cp.HostPort != 0 {
-				w.HostPorts = append(w.HostPorts, kube.HostPort{Proto: proto, HostPort: uint16(cp.HostPort), Container: uint16(cp.ContainerPort), HostIP: hostIP(cp.HostIP)})
+				w.HostPorts = append(w.HostPorts, kube.HostPort{Proto: proto, HostPort: uint16(cp.HostPort), Container: uint16(cp.ContainerPort),
+					HostIP: hostIP(cp.HostIP)})
 			}
 		}
 	}
@@ -491,7 +493,8 @@ func readService(doc *object, origin *trace.Origin) (*Service, error) {
 func serviceOf(in *corev1.Service, origin *trace.Origin) (*Service, error) {
 	s := &Service{Selector: in.Spec.Selector, TargetNames: map[string]string{}, PublishNotReady: in.Spec.PublishNotReadyAddresses,
 		NoNodePorts: in.Spec.AllocateLoadBalancerNodePorts != nil && !*in.Spec.AllocateLoadBalancerNodePorts}
-	s.Service = kube.Service{Namespace: namespaceOr(in.Namespace), Name: in.Name, Type: kube.ServiceType(in.Spec.Type), ExternalName: in.Spec.ExternalName, Annotations: in.Annotations,
+	s.Service = kube.Service{Namespace: namespaceOr(in.Namespace), Name: in.Name, Type: kube.ServiceType(in.Spec.Type),
+		ExternalName: in.Spec.ExternalName, Annotations: in.Annotations,
 		ClientIPAffinity:    in.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 		ExternalLocal:       in.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 		InternalLocal:       in.Spec.InternalTrafficPolicy != nil && *in.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
@@ -510,7 +513,8 @@ func serviceOf(in *corev1.Service, origin *trace.Origin) (*Service, error) {
 		if sp.Port < 1 || sp.Port > 65535 || sp.NodePort < 0 || sp.NodePort > 65535 {
 			return nil, fmt.Errorf("port %d, nodePort %d: ports are 1 to 65535", sp.Port, sp.NodePort)
 		}
-		s.Ports = append(s.Ports, kube.ServicePort{Name: sp.Name, Proto: protoOf(sp.Protocol), Port: uint16(sp.Port), NodePort: uint16(sp.NodePort), Target: target(sp)})
+		s.Ports = append(s.Ports, kube.ServicePort{Name: sp.Name, Proto: protoOf(sp.Protocol), Port: uint16(sp.Port),
+			NodePort: uint16(sp.NodePort), Target: target(sp)})
 		if target(sp) == 0 {
 			s.TargetNames[sp.Name] = sp.TargetPort.StrVal
 		}

@@ -293,7 +293,8 @@ func (r *adminReader) ports(at string, in *adminRule) (all []PolicyPort) {
 	}
 	for _, p := range in.Protocols {
 		some := false
-		for proto, d := range map[corev1.Protocol]*adminDestination{corev1.ProtocolTCP: p.TCP, corev1.ProtocolUDP: p.UDP, corev1.ProtocolSCTP: p.SCTP} {
+		for proto, d := range map[corev1.Protocol]*adminDestination{corev1.ProtocolTCP: p.TCP, corev1.ProtocolUDP: p.UDP,
+			corev1.ProtocolSCTP: p.SCTP} {
 			if d == nil {
 				continue
 			}

@@ -35,10 +35,14 @@ var podAnnotations = map[string]string{
 
 // silentAnnotations are prefixes of annotations that do not concern packets.
 var silentAnnotations = map[string]string{
-	"checksum/": "why pods are replaced", "cluster-autoscaler.kubernetes.io/": "where pods are placed", "kubernetes.io/psp": "rights", "kubernetes.io/config.": "where the pod comes from",
-	"kubernetes.io/created-by": "where the pod comes from", "container.apparmor.security.beta.kubernetes.io/": "rights", "seccomp.security.alpha.kubernetes.io/": "rights",
-	"kubectl.kubernetes.io/": "notes of kubectl", "meta.helm.sh/": "notes of Helm", "deployment.kubernetes.io/": "notes of a controller", "argocd.argoproj.io/": "notes of Argo CD",
-	"prometheus.io/": "who reads measurements", "kubernetes.io/description": "a note", "kubernetes.io/change-cause": "a note",
+	"checksum/": "why pods are replaced", "cluster-autoscaler.kubernetes.io/": "where pods are placed", "kubernetes.io/psp": "rights",
+	"kubernetes.io/config.":    "where the pod comes from",
+	"kubernetes.io/created-by": "where the pod comes from", "container.apparmor.security.beta.kubernetes.io/": "rights",
+	"seccomp.security.alpha.kubernetes.io/": "rights",
+	"kubectl.kubernetes.io/":                "notes of kubectl", "meta.helm.sh/": "notes of Helm",
+	"deployment.kubernetes.io/": "notes of a controller",
+	"argocd.argoproj.io/":       "notes of Argo CD",
+	"prometheus.io/":            "who reads measurements", "kubernetes.io/description": "a note", "kubernetes.io/change-cause": "a note",
 }
 
 // labelProxyName is the label of a Service that another program than kube-proxy serves.

@@ -5,12 +5,16 @@ import "strings"
 // silentKinds are the kinds that do not concern packets, by their API group ("" is the core group):
 // a lab needs no notice of them.
 var silentKinds = map[string]string{
-	"ConfigMap": "files and variables of programs", "Secret": "files and variables of programs", "Namespace": "a name; pods and Services say theirs",
+	"ConfigMap": "files and variables of programs", "Secret": "files and variables of programs",
+	"Namespace":      "a name; pods and Services say theirs",
 	"ServiceAccount": "rights at the API server", "Role": "rights at the API server", "RoleBinding": "rights at the API server",
 	"ClusterRole": "rights at the API server", "ClusterRoleBinding": "rights at the API server",
-	"PersistentVolume": "storage", "PersistentVolumeClaim": "storage", "StorageClass": "storage", "VolumeAttachment": "storage", "CSIDriver": "storage", "CSINode": "storage",
-	"PriorityClass": "the order in which pods are placed", "PodDisruptionBudget": "how many pods may be evicted at once", "ResourceQuota": "amounts of resources",
-	"LimitRange": "amounts of resources", "RuntimeClass": "how containers are started", "Lease": "which of several controllers works", "Event": "a report",
+	"PersistentVolume": "storage", "PersistentVolumeClaim": "storage", "StorageClass": "storage", "VolumeAttachment": "storage",
+	"CSIDriver": "storage", "CSINode": "storage",
+	"PriorityClass": "the order in which pods are placed", "PodDisruptionBudget": "how many pods may be evicted at once",
+	"ResourceQuota": "amounts of resources",
+	"LimitRange":    "amounts of resources", "RuntimeClass": "how containers are started", "Lease": "which of several controllers works",
+	"Event":                    "a report",
 	"CustomResourceDefinition": "the form of other objects",
 }
 

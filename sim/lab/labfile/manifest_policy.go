@@ -120,7 +120,8 @@ func readPolicy(doc *object, origin *trace.Origin) (*Policy, error) {
 }
 
 func policyOf(in *networkingv1.NetworkPolicy, origin *trace.Origin) (*Policy, error) {
-	p := &Policy{Namespace: namespaceOr(in.Namespace), Name: in.Name, Origin: origin, RestrictsIn: len(in.Spec.PolicyTypes) == 0, RestrictsOut: len(in.Spec.PolicyTypes) == 0 && len(in.Spec.Egress) > 0}
+	p := &Policy{Namespace: namespaceOr(in.Namespace), Name: in.Name, Origin: origin, RestrictsIn: len(in.Spec.PolicyTypes) == 0,
+		RestrictsOut: len(in.Spec.PolicyTypes) == 0 && len(in.Spec.Egress) > 0}
 	for _, t := range in.Spec.PolicyTypes {
 		switch t {
 		case networkingv1.PolicyTypeIngress:

@@ -60,7 +60,8 @@ func readSlice(doc *object, origin *trace.Origin) (*Slice, error) {
 }
 
 func sliceOf(in *discoveryv1.EndpointSlice, origin *trace.Origin) (*Slice, error) {
-	s := &Slice{Namespace: namespaceOr(in.Namespace), Name: in.Name, Service: in.Labels[discoveryv1.LabelServiceName], IPv6: in.AddressType == discoveryv1.AddressTypeIPv6, Origin: origin}
+	s := &Slice{Namespace: namespaceOr(in.Namespace), Name: in.Name, Service: in.Labels[discoveryv1.LabelServiceName],
+		IPv6: in.AddressType == discoveryv1.AddressTypeIPv6, Origin: origin}
 	var errs []error
 	switch in.AddressType {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:

@@ -107,7 +107,8 @@ spec:
 // sim/lab compare with them.
 func TestCountedFieldsAreExported(t *testing.T) {
 	t.Parallel()
-	if all := ManifestFields(); !slices.Contains(all, "Service.spec.ports.nodePort") || slices.Contains(all, "Pod.spec.volumes") || !slices.IsSorted(all) {
+	if all := ManifestFields(); !slices.Contains(all, "Service.spec.ports.nodePort") || slices.Contains(all, "Pod.spec.volumes") ||
+		!slices.IsSorted(all) {
 		t.Errorf("%q", all)
 	}
 }

@@ -117,7 +117,8 @@ func (s *Spec) AllFlows() []Flow {
 // names ask for the same. It takes over what it does not say; when it expects
 // something, nothing of what the lab expects of the flow is left.
 var (
-	flowRequest = []string{"from", "to", "protocol", "family", "resolve", "size", "dontFragment", "idle", "at", "connection", "sourcePort", "send", "by", "connections"}
+	flowRequest = []string{"from", "to", "protocol", "family", "resolve", "size", "dontFragment", "idle", "at", "connection", "sourcePort",
+		"send", "by", "connections"}
 	flowExpects = []string{"expect", "reason", "backends", "seenAs"}
 )
 

@@ -91,7 +91,8 @@ func (t *Target) parseAddress(s string) error {
 	}
 	a, err := netip.ParseAddr(strings.Trim(s, "[]"))
 	if err != nil {
-		return fmt.Errorf("%q is not an endpoint of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
+		return fmt.Errorf(
+			"%q is not an endpoint of a flow; write pod/NAME, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address", s)
 	}
 	t.Kind, t.Addr = AddressTarget, a
 	return nil

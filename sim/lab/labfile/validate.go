@@ -22,7 +22,8 @@ import (
 const PluginRRAS = "rras"
 
 // Plugins are the network plugins a lab can name.
-var Plugins = []string{"antrea", "azure-vnet", "calico", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "sdnbridge", "vpc-bridge", "win-bridge", "win-overlay"}
+var Plugins = []string{"antrea", "azure-vnet", "calico", "flannel", "nat", "ovn-kubernetes", "ovs-l3", "rras", "sdnbridge", "vpc-bridge",
+	"win-bridge", "win-overlay"}
 
 // proxyModes are the modes of kube-proxy a lab can name.
 var proxyModes = []string{"kernelspace", "userspace", "none"}
@@ -137,7 +138,8 @@ func (v *validator) network(s *Spec) {
 	if a := s.Network.PolicyAgent; a != "" {
 		v.oneOf(p("network", "policyAgent"), "agent for policies", a, cni.Agents())
 		if !slices.Contains(cni.Names(), s.Network.Plugin) {
-			v.add(p("network", "policyAgent"), "a policyAgent beside plugin %s is not modelled; policyAgent is only for %s", s.Network.Plugin, strings.Join(cni.Names(), ", "))
+			v.add(p("network", "policyAgent"), "a policyAgent beside plugin %s is not modelled; policyAgent is only for %s", s.Network.Plugin,
+				strings.Join(cni.Names(), ", "))
 		}
 	}
 	v.prefix(p("network", "clusterCIDR"), s.Network.ClusterCIDR)

@@ -108,7 +108,8 @@ func (v *validator) size(at []any, f Flow) {
 	case f.Size < 0 || f.Size > MaxSize:
 		v.add(sub(at, "size"), "size %d: write 1 to %d bytes of payload", f.Size, MaxSize)
 	case f.Size != 0 && (f.Resolve != "" || f.Connections > 1 || f.Connection != "" || f.Idle != "" || len(f.Meanwhile) > 0):
-		v.add(sub(at, "size"), "a flow with a size is one packet or one connection with data; it cannot have resolve, connections, connection, idle or meanwhile")
+		v.add(sub(at, "size"),
+			"a flow with a size is one packet or one connection with data; it cannot have resolve, connections, connection, idle or meanwhile")
 	case f.DontFragment && (f.Size == 0 || f.Protocol != "ping" && f.Protocol != "udp"):
 		v.add(sub(at, "dontFragment"), "dontFragment is for a ping or a datagram with a size; TCP always sets it")
 	}
@@ -183,7 +184,8 @@ func (v *validator) calls(path []any, cs []HNSCall) {
 		at := sub(path, i)
 		v.oneOf(sub(at, "node"), "node", c.Node, v.lab.Spec.nodeNames())
 		n := 0
-		for _, set := range []bool{c.Delete != nil, c.RemovePolicy != nil, c.AddPolicy != nil, c.UpdatePolicy != nil, c.Create != nil, c.Restart} {
+		for _, set := range []bool{c.Delete != nil, c.RemovePolicy != nil, c.AddPolicy != nil, c.UpdatePolicy != nil, c.Create != nil,
+			c.Restart} {
 			if set {
 				n++
 			}

@@ -70,7 +70,8 @@ func (v *validator) proxy(path []any, px Proxy, kubernetes string, s *Spec) {
 	var flags []string
 	for _, fl := range px.Flags {
 		// The values do not matter here, only that there are some.
-		flags = append(flags, strings.NewReplacer("{{nodeName}}", "node", "{{managementIP}}", "192.0.2.1", "{{sourceVIP}}", "192.0.2.2").Replace(fl))
+		flags = append(flags, strings.NewReplacer("{{nodeName}}", "node", "{{managementIP}}", "192.0.2.1", "{{sourceVIP}}",
+			"192.0.2.2").Replace(fl))
 	}
 	if _, err := kubeproxy.ParseFlags(px.Mode, flags, ver); err == nil {
 		return
@@ -95,7 +96,8 @@ func (v *validator) components(s *Spec) {
 	if kind := s.Network.Components; kind != "" {
 		v.oneOf(p("network", "components"), "kind of components", kind, ComponentKinds)
 		if kind == Real && !slices.Contains(cni.ProgramNames(), s.Network.Plugin) {
-			v.add(p("network", "components"), "there is no program of plugin %s to run; write model here (real is possible for %s)", s.Network.Plugin, strings.Join(cni.ProgramNames(), ", "))
+			v.add(p("network", "components"), "there is no program of plugin %s to run; write model here (real is possible for %s)",
+				s.Network.Plugin, strings.Join(cni.ProgramNames(), ", "))
 		}
 	}
 	if kind := s.Proxy.Components; kind != "" {

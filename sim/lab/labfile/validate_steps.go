@@ -192,7 +192,8 @@ func (v *validator) connection(path []any, f Flow, opened map[string]string) {
 // datagrams complains about what only a TCP connection has.
 func (v *validator) datagrams(path []any, f Flow) {
 	if f.By == ByServer {
-		v.add(sub(path, "by"), "by: server is for TCP: a UDP program here answers each datagram and keeps no connection to send on; write a separate flow from the other end, with sourcePort set to the port that it serves")
+		v.add(sub(path, "by"),
+			"by: server is for TCP: a UDP program here answers each datagram and keeps no connection to send on; write a separate flow from the other end, with sourcePort set to the port that it serves")
 	}
 	if f.Send == SendFin || f.Send == SendReset {
 		v.add(sub(path, "send"), "%s is a segment of TCP, and the connection %s is UDP", f.Send, f.Connection)
@@ -212,7 +213,8 @@ func (v *validator) opening(path []any, f Flow, opened bool) {
 	case !opened && f.Protocol == "ping":
 		v.add(path, "a connection is tcp or udp; a ping is a flow of its own each time")
 	case opened && (f.From != "" || f.To != "" || f.Protocol != "" || f.Family != "" || f.SourcePort != 0):
-		v.add(path, "the connection %s is already open; leave from, to, protocol and sourcePort out, or use another name for another connection", f.Connection)
+		v.add(path, "the connection %s is already open; leave from, to, protocol and sourcePort out, or use another name for another connection",
+			f.Connection)
 	}
 }
 

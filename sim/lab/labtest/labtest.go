@@ -104,7 +104,8 @@ spec:
 		if i < s.Nodes {
 			system = "os: windows, build: " + s.Build
 		}
-		fmt.Fprintf(&lab, "    - {name: %s, %s, address: 172.16.%d.%d, podCIDR: 10.%d.%d.0/24}\n", NodeName(i), system, (i+256)>>8, i&255, 128+i>>8, i&255)
+		fmt.Fprintf(&lab, "    - {name: %s, %s, address: 172.16.%d.%d, podCIDR: 10.%d.%d.0/24}\n", NodeName(i), system, (i+256)>>8, i&255,
+			128+i>>8, i&255)
 	}
 	for name, text := range map[string]string{"lab.yaml": lab.String(), conf: delegate, "net-conf.json": netConf + "\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -164,10 +165,12 @@ func (s Size) objects(path string) (err error) {
 		i, j := k/s.Pods, k%s.Pods
 		add(object{"apiVersion": "v1", "kind": "Pod",
 			"metadata": object{"name": PodName(i, j), "namespace": "default", "labels": object{"group": fmt.Sprintf("g%d", order[k]%groups)}},
-			"spec":     object{"nodeName": NodeName(i), "containers": []object{{"name": "web", "image": "web", "ports": []object{{"containerPort": 80, "protocol": "TCP"}}}}}})
+			"spec": object{"nodeName": NodeName(i), "containers": []object{{"name": "web", "image": "web",
+				"ports": []object{{"containerPort": 80, "protocol": "TCP"}}}}}})
 	}
 	for i := range s.Services {
-		spec := object{"selector": object{"group": fmt.Sprintf("g%d", i%groups)}, "ports": []object{{"port": 80, "targetPort": 80, "protocol": "TCP"}}}
+		spec := object{"selector": object{"group": fmt.Sprintf("g%d", i%groups)},
+			"ports": []object{{"port": 80, "targetPort": 80, "protocol": "TCP"}}}
 		if i < s.NodePorts {
 			spec["type"] = "NodePort"
 		}
@@ -177,7 +180,8 @@ func (s Size) objects(path string) (err error) {
 		add(o)
 	}
 	for i := range s.Policies {
-		add(object{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": object{"name": fmt.Sprintf("np%04d", i), "namespace": "default"},
+		add(object{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+			"metadata": object{"name": fmt.Sprintf("np%04d", i), "namespace": "default"},
 			"spec": object{"podSelector": object{"matchLabels": object{"group": fmt.Sprintf("g%d", i%groups)}}, "policyTypes": []string{"Ingress"},
 				"ingress": []object{{"from": []object{{"podSelector": object{"matchLabels": object{"group": fmt.Sprintf("g%d", (i+1)%groups)}}}}}}}})
 	}

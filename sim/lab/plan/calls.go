@@ -120,7 +120,9 @@ func call(in labfile.HNSCall) (Call, error) {
 	case in.Create != nil:
 		c.Create = &Create{Kind: hns.Kind(in.Create.Kind), Object: in.Create.Object, Count: max(in.Create.Count, 1)}
 	default:
-		return c, fmt.Errorf("an HNS call must have exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; this one has none of them")
+		return c,
+			fmt.Errorf(
+				"an HNS call must have exactly one of delete, removePolicy, addPolicy, updatePolicy, create and restart; this one has none of them")
 	}
 	if in.Error != "" {
 		code, err := labfile.ParseErrorCode(in.Error)
@@ -131,7 +133,8 @@ func call(in labfile.HNSCall) (Call, error) {
 }
 
 func policyCall(r *reader, in *labfile.HNSPolicyCall, change Change) *PolicyCall {
-	return &PolicyCall{Selector: selector(r, in.HNSSelector), Change: change, Type: hns.PolicyType(in.Type), Match: in.Match, Settings: in.Settings}
+	return &PolicyCall{Selector: selector(r, in.HNSSelector), Change: change, Type: hns.PolicyType(in.Type), Match: in.Match,
+		Settings: in.Settings}
 }
 
 func selector(r *reader, in labfile.HNSSelector) Selector {

@@ -137,7 +137,8 @@ func router6(s *labfile.Spec, segment string) (netip.Addr, error) {
 func (p *Plan) fabric(s *labfile.Spec) error {
 	var r reader
 	for i, g := range s.Fabric.Segments {
-		seg := Segment{Name: g.Name, Unknown: g.Unknown, MTU: g.MTU, Azure: g.Azure, Subnet: r.prefix(g.Subnet), Rules: p.rules(&r, "segments", i, g.Rules)}
+		seg := Segment{Name: g.Name, Unknown: g.Unknown, MTU: g.MTU, Azure: g.Azure, Subnet: r.prefix(g.Subnet),
+			Rules: p.rules(&r, "segments", i, g.Rules)}
 		var err error
 		seg.Subnet6, err = subnet6(s, g.Name)
 		r.note(err)
@@ -177,7 +178,8 @@ func (p *Plan) router(r *reader, i int, in labfile.Router) Router {
 		return p.File.Origin(what+" of router "+in.Name, "spec", "fabric", "routers", i, list, j)
 	}
 	for _, f := range in.Interfaces {
-		m.Interfaces = append(m.Interfaces, Interface{Segment: f.Segment, Address: r.prefix(f.Address), Address6: r.prefix(f.IPv6Address), MAC: p.nextMAC()})
+		m.Interfaces = append(m.Interfaces, Interface{Segment: f.Segment, Address: r.prefix(f.Address), Address6: r.prefix(f.IPv6Address),
+			MAC: p.nextMAC()})
 	}
 	for j, rt := range in.Routes {
 		m.Routes = append(m.Routes, Route{r.prefix(rt.To), r.addr(rt.Via), origin("route", "routes", j)})
@@ -192,7 +194,8 @@ func (p *Plan) router(r *reader, i int, in labfile.Router) Router {
 		m.NAT = append(m.NAT, nat)
 	}
 	for j, f := range in.Forward {
-		fw := Forward{Proto: packet.TCP, Address: r.addr(f.Address), Port: f.Port, KeepSource: f.KeepSource, Origin: origin("forward", "forward", j)}
+		fw := Forward{Proto: packet.TCP, Address: r.addr(f.Address), Port: f.Port, KeepSource: f.KeepSource,
+			Origin: origin("forward", "forward", j)}
 		var err error
 		if f.Protocol != "" {
 			fw.Proto, err = labfile.ParseProtocol(f.Protocol)
@@ -234,7 +237,8 @@ func (p *Plan) hosts(s *labfile.Spec) error {
 		r.note(err)
 		h6, gw6, err := machine6(s, h.IPv6Address, h.Segment)
 		r.note(err)
-		p.Hosts = append(p.Hosts, Host{Address6: h6, Gateway6: gw6, Name: h.Name, Segment: h.Segment, Address: netip.PrefixFrom(a, sub.Bits()), Gateway: r.addr(h.Gateway), MAC: p.nextMAC(), Listen: r.listen(h.Listen)})
+		p.Hosts = append(p.Hosts, Host{Address6: h6, Gateway6: gw6, Name: h.Name, Segment: h.Segment, Address: netip.PrefixFrom(a, sub.Bits()),
+			Gateway: r.addr(h.Gateway), MAC: p.nextMAC(), Listen: r.listen(h.Listen)})
 	}
 	return r.err()
 }

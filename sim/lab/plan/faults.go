@@ -73,7 +73,8 @@ func newFault(r *reader, file *labfile.File, i, j int, in labfile.Fault) Fault {
 }
 
 func extraRule(r *reader, in *labfile.FaultRule) *ExtraRule {
-	x := &ExtraRule{Name: in.Name, Layer: in.Layer, In: in.Direction == "in", Priority: in.Priority, From: r.prefix(in.From), To: r.prefix(in.To), Action: in.Action}
+	x := &ExtraRule{Name: in.Name, Layer: in.Layer, In: in.Direction == "in", Priority: in.Priority, From: r.prefix(in.From),
+		To: r.prefix(in.To), Action: in.Action}
 	if x.Name == "" {
 		x.Name = "(extra rule)"
 	}

@@ -29,7 +29,8 @@ func (l *Link) Slow() bool { return l.Delay > 0 || l.Rate > 0 || l.Loss > 0 && l
 // Notice says what a trace does not follow of the link.
 func (l *Link) Notice() (trace.Notice, bool) {
 	return trace.Notice{What: fmt.Sprintf("%s of link %s", l.Text, l.Of), At: l.Origin,
-		Why: "a trace takes no time and follows a packet that no link loses by chance; only programs in a running lab (winlab up) see this"}, l.Slow()
+			Why: "a trace takes no time and follows a packet that no link loses by chance; only programs in a running lab (winlab up) see this"},
+		l.Slow()
 }
 
 // links reads what is wrong with links; path is where the list stands.

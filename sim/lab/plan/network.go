@@ -43,7 +43,8 @@ type Network struct {
 // design says how the pod network is made.
 func (p *Plan) design(s *labfile.Spec) error {
 	in := s.Network
-	p.Network = Network{Design: OVS, Plugin: in.Plugin, Version: in.Version, Name: in.Plugin, Type: "transparent", PolicyAgent: cni.Agent(in.PolicyAgent)}
+	p.Network = Network{Design: OVS, Plugin: in.Plugin, Version: in.Version, Name: in.Plugin, Type: "transparent",
+		PolicyAgent: cni.Agent(in.PolicyAgent)}
 	switch {
 	case hasModel(in.Plugin):
 		p.Network.Design = CNI

@@ -79,7 +79,8 @@ func (p *Plan) node(s *labfile.Spec, in labfile.Node) (*Node, error) {
 	n := &Node{Segment: in.Segment, Forwarding: in.RRAS == nil || *in.RRAS, Listen: r.listen(in.Listen)}
 	a6, gw6, err6 := machine6(s, in.IPv6Address, in.Segment)
 	r.note(err6)
-	k := kube.Node{Name: in.Name, Address: r.addr(in.Address), Gateway: r.addr(in.Gateway), Address6: a6.Addr(), Subnet6: a6.Masked(), Gateway6: gw6, Version: p.Version,
+	k := kube.Node{Name: in.Name, Address: r.addr(in.Address), Gateway: r.addr(in.Gateway), Address6: a6.Addr(), Subnet6: a6.Masked(),
+		Gateway6: gw6, Version: p.Version,
 		MAC: p.nextMAC(), VtepMAC: p.nextMAC(), PodCIDRs: r.prefixes(in.PodCIDR, in.IPv6PodCIDR)}
 	// The addresses that flanneld gives its own devices are not Hyper-V's.
 	k.VtepMAC[0], k.VtepMAC[1], k.VtepMAC[2] = 0x02, 0x11, 0x22
@@ -110,7 +111,8 @@ func (p *Plan) node(s *labfile.Spec, in labfile.Node) (*Node, error) {
 	n.ForwardingSet, n.Assumed, n.RoutesUnknown = in.Forwarding, in.Assumed, in.RoutesUnknown
 	n.Kube = k
 	if in.RRAS != nil && s.Network.Plugin != labfile.PluginRRAS {
-		p.notice("rras of node "+in.Name, "RRAS between two NICs is part of the design of plugin "+labfile.PluginRRAS+"; the network of this lab is created by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")
+		p.notice("rras of node "+in.Name, "RRAS between two NICs is part of the design of plugin "+labfile.PluginRRAS+
+			"; the network of this lab is created by "+s.Network.Plugin, "spec", "nodes", len(p.Nodes), "rras")
 	}
 	return n, r.err()
 }
@@ -233,10 +235,12 @@ func (n *Node) readDump(f *labfile.File, in labfile.Node) error {
 		return err
 	}
 	if d.HNS == nil {
-		return fmt.Errorf("none of the files in hnsDump shows objects of HNS: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
+		return fmt.Errorf("none of the files in hnsDump shows objects of HNS: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20",
+			strings.Join(shown, ", "))
 	}
 	if len(d.HNS.LoadBalancers) > 0 && len(d.HNS.Endpoints) == 0 {
-		return fmt.Errorf("the files in hnsDump show HNS load balancers but no endpoints: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20; Get-HnsEndpoint | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
+		return fmt.Errorf(
+			"the files in hnsDump show HNS load balancers but no endpoints: %s; add the output of: Get-HnsNetwork | ConvertTo-Json -Depth 20; Get-HnsEndpoint | ConvertTo-Json -Depth 20", strings.Join(shown, ", "))
 	}
 	for _, r := range d.Dynamic {
 		if in.DynamicPorts == "" && !r.IPv6 && r.Protocol == "tcp" && r.First > 0 && r.Last <= 65535 && r.First < r.Last {
@@ -262,7 +266,8 @@ func (p *Plan) proxies(s *labfile.Spec) error {
 	}
 	if p.Network.Design == OVS {
 		if s.Proxy.Mode != kubeproxy.ModeNone || len(s.Proxy.Flags) > 0 {
-			p.notice("kube-proxy in mode "+string(s.Proxy.Mode), "in the Open vSwitch designs OVN serves Services itself and kube-proxy does not run", "spec", "proxy")
+			p.notice("kube-proxy in mode "+string(s.Proxy.Mode),
+				"in the Open vSwitch designs OVN serves Services itself and kube-proxy does not run", "spec", "proxy")
 		}
 		for _, n := range p.Nodes {
 			n.Proxy.Mode = kubeproxy.ModeNone
@@ -273,7 +278,8 @@ func (p *Plan) proxies(s *labfile.Spec) error {
 		var err error
 		px := s.ProxyOn(s.Nodes[i])
 		if p.Network.Plugin == string(cni.PluginAntrea) && n.Windows() && px.Mode != kubeproxy.ModeNone {
-			p.notice("kube-proxy in mode "+string(px.Mode)+" on "+n.Kube.Name, "AntreaProxy serves Services there; kube-proxy beside it is not modelled and does not run", "spec", "proxy")
+			p.notice("kube-proxy in mode "+string(px.Mode)+" on "+n.Kube.Name,
+				"AntreaProxy serves Services there; kube-proxy beside it is not modelled and does not run", "spec", "proxy")
 			px.Mode, px.Flags = kubeproxy.ModeNone, nil
 		}
 		n.ProxyFlags = n.proxyFlags(px.Flags)

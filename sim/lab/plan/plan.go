@@ -100,7 +100,8 @@ func New(f *labfile.File, variant string, setting *labfile.Setting) (*Plan, erro
 	}
 	p := &Plan{File: fv, Variant: variant, Setting: setting}
 	// The order decides which MAC address each machine gets.
-	for _, step := range []func(*labfile.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.startLinks, p.params, p.design, p.proxies, p.plugin, p.unused, p.pods, p.services, p.records, p.calls, p.steps} {
+	for _, step := range []func(*labfile.Spec) error{p.cluster, p.nodes, p.fabric, p.hosts, p.startLinks, p.params, p.design, p.proxies,
+		p.plugin, p.unused, p.pods, p.services, p.records, p.calls, p.steps} {
 		if err := step(&fv.Lab.Spec); err != nil {
 			return nil, p.Wrap(err)
 		}
@@ -120,7 +121,8 @@ func (p *Plan) Wrap(err error) error {
 // Kube returns the cluster as programs on its nodes see it, without Services. It
 // is a new one each time.
 func (p *Plan) Kube() *kube.Cluster {
-	c := &kube.Cluster{Version: p.Version, Domain: p.Domain, DNSIP: p.DNSIP, ClusterCIDRs: slices.Clone(p.ClusterCIDRs), ServiceCIDRs: slices.Clone(p.ServiceCIDRs)}
+	c := &kube.Cluster{Version: p.Version, Domain: p.Domain, DNSIP: p.DNSIP, ClusterCIDRs: slices.Clone(p.ClusterCIDRs),
+		ServiceCIDRs: slices.Clone(p.ServiceCIDRs)}
 	for _, n := range p.Nodes {
 		k := n.Kube
 		k.PodCIDRs = slices.Clone(k.PodCIDRs)

@@ -32,7 +32,8 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 // What a lab leaves out is decided: addresses, networks, gateways, MAC addresses.
 func TestWhatALabLeavesOut(t *testing.T) {
 	t.Parallel()
-	f, err := labfile.New("small", labfile.Spec{Network: labfile.Network{Plugin: "ovn-kubernetes"}, Nodes: []labfile.Node{{Name: "linux1", OS: "linux"}, {Name: "win1"}},
+	f, err := labfile.New("small", labfile.Spec{Network: labfile.Network{Plugin: "ovn-kubernetes"},
+		Nodes: []labfile.Node{{Name: "linux1", OS: "linux"}, {Name: "win1"}},
 		Hosts: []labfile.Host{{Name: "lan", Address: "192.168.1.50"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,8 @@ func TestWhatALabLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := p.Node("win1")
-	if n == nil || !n.Windows() || n.Kube.Address != addr("192.168.1.11") || n.Kube.Subnet != prefix("192.168.1.0/24") || n.Kube.Gateway != addr("192.168.1.1") {
+	if n == nil || !n.Windows() || n.Kube.Address != addr("192.168.1.11") || n.Kube.Subnet != prefix("192.168.1.0/24") ||
+		n.Kube.Gateway != addr("192.168.1.1") {
 		t.Errorf("win1: %+v", n)
 	}
 	if n.Kube.MAC == n.Kube.VtepMAC || n.Kube.MAC != (packet.MAC{0x00, 0x15, 0x5d, 0, 0, 3}) || p.Hosts[0].MAC == n.Kube.MAC {
@@ -94,7 +96,8 @@ func TestServicesGetAddresses(t *testing.T) {
 // each node.
 func TestSettingReplacesVersions(t *testing.T) {
 	t.Parallel()
-	set := &labfile.Setting{Kubernetes: "1.30", Build: "10.0.20348.2762", Proxy: &labfile.Proxy{Flags: []string{"--source-vip={{sourceVIP}}", "--hostname-override={{nodeName}}"}}}
+	set := &labfile.Setting{Kubernetes: "1.30", Build: "10.0.20348.2762",
+		Proxy: &labfile.Proxy{Flags: []string{"--source-vip={{sourceVIP}}", "--hostname-override={{nodeName}}"}}}
 	p := planned(t, "overlay-flannel-vxlan", "", set)
 	for _, n := range p.Nodes {
 		if n.Kube.Version.String() != "1.30" || n.Windows() && n.Build != set.Build {
@@ -130,7 +133,8 @@ func TestBadInputIsAnError(t *testing.T) {
 	}{
 		{"version", labfile.Setting{Kubernetes: "new"}, []string{`Kubernetes version "new"`}},
 		{"build", labfile.Setting{Kubernetes: "1.30", Build: "9.9"}, []string{"node win1"}},
-		{"flag", labfile.Setting{Kubernetes: "1.10", Proxy: &labfile.Proxy{Flags: []string{"--enable-dsr=true"}}}, []string{"kube-proxy on win1", "1.14 introduced it"}},
+		{"flag", labfile.Setting{Kubernetes: "1.10", Proxy: &labfile.Proxy{Flags: []string{"--enable-dsr=true"}}},
+			[]string{"kube-proxy on win1", "1.14 introduced it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +172,8 @@ func TestCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := calls[0].Policy; p == nil || p.Change != RemovePolicies || p.Pod != "default/web" || p.Type != hns.PolicyACL || calls[0].What != "remove policy ACL" {
+	if p := calls[0].Policy; p == nil || p.Change != RemovePolicies || p.Pod != "default/web" || p.Type != hns.PolicyACL ||
+		calls[0].What != "remove policy ACL" {
 		t.Errorf("%+v", calls[0])
 	}
 	if c := calls[1]; c.Create == nil || c.Create.Kind != hns.KindNetwork || c.Create.Count != 1 || c.Code != 0x803b0013 {
@@ -177,7 +182,8 @@ func TestCalls(t *testing.T) {
 	if d := calls[2].Delete; d == nil || d.Address != addr("10.244.1.4") {
 		t.Errorf("%+v", calls[2])
 	}
-	for _, bad := range []labfile.HNSCall{{Node: "win1"}, {Node: "win1", Restart: true, Error: "E_FAIL"}, {Node: "win1", Delete: &labfile.HNSSelector{Address: "here"}}} {
+	for _, bad := range []labfile.HNSCall{{Node: "win1"}, {Node: "win1", Restart: true, Error: "E_FAIL"},
+		{Node: "win1", Delete: &labfile.HNSSelector{Address: "here"}}} {
 		if _, err := Calls([]labfile.HNSCall{bad}); err == nil || !strings.Contains(err.Error(), "HNS call 1: ") {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -188,7 +194,8 @@ func TestCalls(t *testing.T) {
 func TestBuildsOfAPlanAreFound(t *testing.T) {
 	t.Parallel()
 	f, err := labfile.New("small", labfile.Spec{Network: labfile.Network{Plugin: "ovn-kubernetes"},
-		Nodes: []labfile.Node{{Name: "linux1", OS: "linux", Assumed: "not observed"}, {Name: "win1", Builds: []string{"10.0.17763"}}, {Name: "win2"}}})
+		Nodes: []labfile.Node{{Name: "linux1", OS: "linux", Assumed: "not observed"}, {Name: "win1", Builds: []string{"10.0.17763"}},
+			{Name: "win2"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +207,8 @@ func TestBuildsOfAPlanAreFound(t *testing.T) {
 	if open := p.OpenBuilds(); len(open) != 1 || open[0] != p.Node("win1") || len(open[0].Candidates) < 2 {
 		t.Errorf("open: %v", open)
 	}
-	if len(w.OpenBuilds()) != 0 || len(w.Node("win1").Candidates) != 0 || w.Node("win1").Build == p.Node("win1").Build && p.Node("win1") == w.Node("win1") {
+	if len(w.OpenBuilds()) != 0 || len(w.Node("win1").Candidates) != 0 || w.Node("win1").Build == p.Node("win1").Build &&
+		p.Node("win1") == w.Node("win1") {
 		t.Errorf("%d are open, and win1 is %s", len(w.OpenBuilds()), w.Node("win1").Build)
 	}
 	for _, x := range []*Plan{p, w} {

@@ -60,7 +60,8 @@ func (p *Plan) pods(s *labfile.Spec) error {
 		p.Pods = append(p.Pods, newPod(w))
 	}
 	if !s.DNS.Off {
-		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: "kube-system", Name: "coredns-0", Labels: map[string]string{"k8s-app": "kube-dns"}, Origin: &trace.Origin{What: "Deployment coredns"}},
+		p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: "kube-system", Name: "coredns-0", Labels: map[string]string{"k8s-app": "kube-dns"},
+			Origin: &trace.Origin{What: "Deployment coredns"}},
 			Listen: []labfile.ListenPort{{Proto: packet.UDP, Port: 53}, {Proto: packet.TCP, Port: 53}}, Ready: true, os: "linux"})
 	}
 	if err := p.pinPods(s); err != nil {
@@ -92,13 +93,15 @@ func (p *Plan) canRun(pods []*Pod, name string, at *trace.Origin) error {
 		return nil
 	}
 	if pods[i].HostNetwork {
-		return fmt.Errorf("%s:%d: %s: the pod uses the network of its node; winlab exec node/%s runs a program there", at.File, at.Line, at.What, pods[i].Node)
+		return fmt.Errorf("%s:%d: %s: the pod uses the network of its node; winlab exec node/%s runs a program there", at.File, at.Line, at.What,
+			pods[i].Node)
 	}
 	if !labfile.IsWindowsProgram(pods[i].Run) {
 		return nil
 	}
 	if n := p.Node(pods[i].Node); n != nil && !n.Windows() {
-		return fmt.Errorf("%s:%d: %s: %s is a program of Windows, and node %s runs Linux", at.File, at.Line, at.What, pods[i].Run[0], pods[i].Node)
+		return fmt.Errorf("%s:%d: %s: %s is a program of Windows, and node %s runs Linux", at.File, at.Line, at.What, pods[i].Run[0],
+			pods[i].Node)
 	}
 	return nil
 }
@@ -128,7 +131,8 @@ func (p *Plan) slices(all []*labfile.Slice, services []*labfile.Service) []*labf
 
 // newPod is a pod of a manifest.
 func newPod(w *labfile.Workload) *Pod {
-	return &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: slices.Clone(w.HostPorts), Labels: maps.Clone(w.Labels), Origin: w.Origin,
+	return &Pod{Pod: kube.Pod{Namespace: w.Namespace, Name: w.Name, Node: w.Node, HostPorts: slices.Clone(w.HostPorts),
+		Labels: maps.Clone(w.Labels), Origin: w.Origin,
 		Resolver: kube.Resolver{None: w.DNSPolicy == "None", Servers: w.DNS.Servers, Search: w.DNS.Search, Ndots: w.DNS.Ndots}},
 		HostNetwork: w.HostNetwork, Listen: slices.Clone(w.Listen), Ports: w.Ports, Ready: true, os: w.OS, owner: w.Owner,
 		Hostname: w.Hostname, Subdomain: w.Subdomain, DNSPolicy: w.DNSPolicy}
@@ -145,7 +149,8 @@ func (p *Plan) pinPods(s *labfile.Spec) error {
 		j := slices.IndexFunc(p.Pods, func(pod *Pod) bool { return pod.Namespace == ns && pod.Name == in.Name })
 		if j < 0 {
 			j = len(p.Pods)
-			p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: ns, Name: in.Name, Origin: p.File.Origin("pod "+in.Name, "spec", "pods", i)}, Ready: true})
+			p.Pods = append(p.Pods, &Pod{Pod: kube.Pod{Namespace: ns, Name: in.Name, Origin: p.File.Origin("pod "+in.Name, "spec", "pods", i)},
+				Ready: true})
 		}
 		p.Pods[j].pin(&r, in)
 	}

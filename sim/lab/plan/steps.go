@@ -264,7 +264,8 @@ func sameTemplate(a, b *Pod) bool {
 		}
 		return p.Listen
 	}
-	return maps.Equal(a.Labels, b.Labels) && slices.Equal(listens(a), listens(b)) && slices.Equal(a.HostPorts, b.HostPorts) && a.HostNetwork == b.HostNetwork &&
+	return maps.Equal(a.Labels, b.Labels) && slices.Equal(listens(a), listens(b)) && slices.Equal(a.HostPorts, b.HostPorts) &&
+		a.HostNetwork == b.HostNetwork &&
 		maps.Equal(a.Ports, b.Ports) && a.Node == b.Node
 }
 

@@ -68,7 +68,8 @@ func (p *Plan) paramUnused(name string, s *labfile.Spec) string {
 		reads, where = slices.ContainsFunc(p.Segments, func(g Segment) bool { return g.Azure }), "a segment of Azure"
 	case labfile.ParamSharePortPools:
 		reads, where = p.Network.Design == CNI && slices.ContainsFunc(p.Nodes, func(n *Node) bool {
-			return n.Windows() && (n.Kube.Windows.Has(builds.PortPoolSharing) || slices.ContainsFunc(n.Candidates, func(c builds.Candidate) bool { return c.Build.Has(builds.PortPoolSharing) }))
+			return n.Windows() && (n.Kube.Windows.Has(builds.PortPoolSharing) ||
+				slices.ContainsFunc(n.Candidates, func(c builds.Candidate) bool { return c.Build.Has(builds.PortPoolSharing) }))
 		}), "a Windows build that can share them"
 	case labfile.ParamLoopback:
 		reads, where = p.Network.Design != OVS, "a design with VFP"

@@ -89,7 +89,8 @@ func conversations(c *lab.Cluster, rnd *rand.Rand, flows int) []packet.Spec {
 	}
 	specs := make([]packet.Spec, flows)
 	for i := range specs {
-		s := packet.Spec{EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}, EthDst: packet.MAC{2, 0, 0, 0, 0, 2}, Src: from[rnd.IntN(len(from))], TTL: 128, SrcPort: uint16(20000 + i)}
+		s := packet.Spec{EthSrc: packet.MAC{2, 0, 0, 0, 0, 1}, EthDst: packet.MAC{2, 0, 0, 0, 0, 2}, Src: from[rnd.IntN(len(from))], TTL: 128,
+			SrcPort: uint16(20000 + i)}
 		for {
 			if s.Dst = to[rnd.IntN(len(to))]; s.Dst.Is6() == s.Src.Is6() {
 				break

@@ -48,7 +48,8 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	if err != nil {
 		return nil, err
 	}
-	p := &player{sum: newSummary(), counts: map[flow.Outcome]*Count{}, outcomes: map[*flow.Outcome]*Count{}, hops: map[*flow.Boundary]int{}, few: make([]fewCount, 0, 16)}
+	p := &player{sum: newSummary(), counts: map[flow.Outcome]*Count{}, outcomes: map[*flow.Outcome]*Count{}, hops: map[*flow.Boundary]int{},
+		few: make([]fewCount, 0, 16)}
 	if out != nil {
 		if p.w, err = capture.NewWriter(out, inputInterface); err != nil {
 			return nil, err

@@ -57,7 +57,8 @@ func traffic(tb testing.TB, c *lab.Cluster, packets, flows int) []byte {
 	}
 	t := replaytest.Traffic{Packets: packets, Flows: flows, Seed: 1,
 		Sources: []netip.Addr{addr(tb, c, "pod/client"), addr(tb, c, "pod/neighbour"), addr(tb, c, "pod/peer"), addr(tb, c, "pod/linux-client")},
-		Targets: []netip.AddrPort{to("pod/peer", 80), netip.AddrPortFrom(vip, 80), to("host/internet", 443), to("pod/neighbour", 53), to("host/lan", 80), to("host/internet", 0), to("pod/client", 9)}}
+		Targets: []netip.AddrPort{to("pod/peer", 80), netip.AddrPortFrom(vip, 80), to("host/internet", 443), to("pod/neighbour", 53),
+			to("host/lan", 80), to("host/internet", 0), to("pod/client", 9)}}
 	var b bytes.Buffer
 	if err := t.Write(&b); err != nil {
 		tb.Fatal(err)
@@ -109,7 +110,8 @@ func TestFastIsSlow(t *testing.T) {
 			if !bytes.Equal(a, b) {
 				for i := range rs {
 					if i >= len(slow) || rs[i].hop != slow[i].hop || rs[i].comment != slow[i].comment || !bytes.Equal(rs[i].frame, slow[i].frame) {
-						t.Fatalf("record %d differs:\nfast %s %q\n%x\nslow %s %q\n%x", i, rs[i].hop, rs[i].comment, rs[i].frame, slow[i].hop, slow[i].comment, slow[i].frame)
+						t.Fatalf("record %d differs:\nfast %s %q\n%x\nslow %s %q\n%x", i, rs[i].hop, rs[i].comment, rs[i].frame, slow[i].hop, slow[i].comment,
+							slow[i].frame)
 					}
 				}
 				t.Fatal("the files differ")
@@ -165,11 +167,14 @@ func TestHops(t *testing.T) {
 		hops       []string // each must be crossed, in this order
 		src        netip.Addr
 	}{
-		{"pod to pod on another node", "", syn(client, peer, 80), trace.Delivered, trace.OK, []string{"capture", "win1 endpoint", "wire nodes", "win2 "}, client},
-		{"out with OutBoundNAT", "", syn(client, internet, 443), trace.Delivered, trace.OK, []string{"win1 endpoint", "wire nodes", "wire uplink", "wire internet"}, win1},
+		{"pod to pod on another node", "", syn(client, peer, 80), trace.Delivered, trace.OK,
+			[]string{"capture", "win1 endpoint", "wire nodes", "win2 "}, client},
+		{"out with OutBoundNAT", "", syn(client, internet, 443), trace.Delivered, trace.OK,
+			[]string{"win1 endpoint", "wire nodes", "wire uplink", "wire internet"}, win1},
 		{"closed port", "", syn(client, peer, 81), trace.Rejected, trace.PortClosed, []string{"wire nodes"}, client},
 		{"by the wire", "wire/nodes", syn(internet, peer, 80), trace.Delivered, trace.OK, []string{"wire nodes", "win2 "}, internet},
-		{"no route", "", syn(client, netip.MustParseAddr("192.0.2.1"), 80), trace.Dropped, trace.NoRoute, []string{"wire nodes", "wire uplink"}, win1},
+		{"no route", "", syn(client, netip.MustParseAddr("192.0.2.1"), 80), trace.Dropped, trace.NoRoute, []string{"wire nodes", "wire uplink"},
+			win1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, rs, _ := play(t, c, captureOfOneFrame(t, tt.spec), replay.Options{Port: tt.port})
@@ -273,7 +278,8 @@ func FuzzReplay(f *testing.F) {
 	o := cluster(f, "overlay-flannel-vxlan")
 	f.Add(traffic(f, c, 12, 7))
 	f.Add(traffic(f, o, 12, 7))
-	f.Add(captureOfOneFrame(f, packet.Spec{EthDst: packet.Broadcast, Src: addr(f, c, "pod/client"), Dst: netip.MustParseAddr("255.255.255.255"), Proto: packet.UDP, SrcPort: 68, DstPort: 67}))
+	f.Add(captureOfOneFrame(f, packet.Spec{EthDst: packet.Broadcast, Src: addr(f, c, "pod/client"),
+		Dst: netip.MustParseAddr("255.255.255.255"), Proto: packet.UDP, SrcPort: 68, DstPort: 67}))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		for _, c := range []*lab.Cluster{c, o} {
 			var a, b bytes.Buffer

@@ -55,10 +55,12 @@ func (p *player) finish() {
 		s.Outcomes = append(s.Outcomes, *c)
 	}
 	slices.SortFunc(s.Outcomes, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Where, b.Where))
+		return cmp.Or(cmp.Compare(b.Packets, a.Packets), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Reason, b.Reason),
+			cmp.Compare(a.Where, b.Where))
 	})
 	if s.CutShort > 0 {
-		s.Skipped = append(s.Skipped, fmt.Sprintf("%d packets were not played: the capture has only part of them (capture with a snap length of 0)", s.CutShort))
+		s.Skipped = append(s.Skipped,
+			fmt.Sprintf("%d packets were not played: the capture has only part of them (capture with a snap length of 0)", s.CutShort))
 	}
 	if s.Malformed > 0 {
 		s.Skipped = append(s.Skipped, fmt.Sprintf("%d packets were not played: their headers are malformed (first: %s)", s.Malformed, s.firstBad))

@@ -194,7 +194,8 @@ func notMade(f *Flow) Reason {
 		return Connection
 	case err == nil && t.Kind == labfile.AddressTarget:
 		return ByAddress
-	case f.Lookup != nil && f.Lookup.Verdict == trace.Varies, f.Trace != nil && len(f.Trace.Names) > 0 && f.Trace.Names[0].Verdict == trace.Varies:
+	case f.Lookup != nil && f.Lookup.Verdict == trace.Varies, f.Trace != nil && len(f.Trace.Names) > 0 &&
+		f.Trace.Names[0].Verdict == trace.Varies:
 		return OpenNames
 	case f.Lookup != nil && len(f.Lookup.Queries) == 0:
 		return NotSent

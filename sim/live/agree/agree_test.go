@@ -351,7 +351,8 @@ func TestDifferencesAreSeen(t *testing.T) {
 			t.Paths[0].Verdict = map[string]trace.Verdict{"tcp": trace.Dropped, "udp": trace.Delivered}[proto]
 		})
 	}
-	meanwhile := labfile.Flow{From: "pod/client", To: "svc/win-webserver:80", Meanwhile: []labfile.HNSCall{{Node: "win1", Delete: &labfile.HNSSelector{Kind: "loadBalancer"}}}}
+	meanwhile := labfile.Flow{From: "pod/client", To: "svc/win-webserver:80",
+		Meanwhile: []labfile.HNSCall{{Node: "win1", Delete: &labfile.HNSSelector{Kind: "loadBalancer"}}}}
 	add(meanwhile, "", same)
 	add(meanwhile, "HNS called in the middle", func(t *trace.Trace) {
 		for i := range t.Paths {

@@ -147,7 +147,8 @@ func (m *maker) spread(ctx context.Context, f *Flow, paths []*trace.Path, to net
 // different ports; none where one of them does not deliver, and where a client stays with
 // a backend or the Service has no other.
 func (m *maker) backends(f *Flow, paths []*trace.Path, to netip.AddrPort) (all []*trace.Path) {
-	if f.Connections > 1 || f.SourcePort != 0 || f.Idle != "" || len(f.Meanwhile) > 0 || f.Size != 0 || f.Trace.Flow.Protocol == "ping" || to.Port() == dnsPort {
+	if f.Connections > 1 || f.SourcePort != 0 || f.Idle != "" || len(f.Meanwhile) > 0 || f.Size != 0 || f.Trace.Flow.Protocol == "ping" ||
+		to.Port() == dnsPort {
 		return nil
 	}
 	spreads := false

@@ -93,7 +93,9 @@ func TestNotCompared(t *testing.T) {
 		{"nodes: [{name: win2, assumed: nobody asked}], params: {assumed-nodes: otherwise}", Assumed},
 		{"nodes: [{name: win2, assumed: nobody asked}], params: {assumed-nodes: as-made}", ""},
 	} {
-		f, err := lab.Parse(fixtures+"/labs/x.yaml", []byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec: {base: l2bridge-flannel-host-gw.yaml, "+c.spec+"}\n"))
+		f,
+			err := lab.Parse(fixtures+"/labs/x.yaml",
+			[]byte("apiVersion: winlab.dev/v1alpha1\nkind: Lab\nmetadata: {name: x}\nspec: {base: l2bridge-flannel-host-gw.yaml, "+c.spec+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -157,7 +157,8 @@ func (u *User) become() error {
 // appear maps the only user of the present user namespace, which is new, to the wanted
 // one (user_namespaces(7): a process may map itself).
 func (u *User) appear() error {
-	for _, f := range []struct{ name, text string }{{"setgroups", "deny"}, {"uid_map", fmt.Sprintf("%d 0 1", u.UID)}, {"gid_map", fmt.Sprintf("%d 0 1", u.GID)}} {
+	for _, f := range []struct{ name, text string }{{"setgroups", "deny"}, {"uid_map", fmt.Sprintf("%d 0 1", u.UID)},
+		{"gid_map", fmt.Sprintf("%d 0 1", u.GID)}} {
 		if err := os.WriteFile("/proc/self/"+f.name, []byte(f.text), 0); err != nil {
 			return fmt.Errorf("become user %d, group %d: %w", u.UID, u.GID, err)
 		}

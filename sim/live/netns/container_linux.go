@@ -50,7 +50,8 @@ func (s *space) enter() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return err
 	}
-	for _, n := range []struct{ fd, kind int }{{s.net, unix.CLONE_NEWNET}, {s.mnt, unix.CLONE_NEWNS}, {s.uts, unix.CLONE_NEWUTS}, {s.ipc, unix.CLONE_NEWIPC}} {
+	for _, n := range []struct{ fd, kind int }{{s.net, unix.CLONE_NEWNET}, {s.mnt, unix.CLONE_NEWNS}, {s.uts, unix.CLONE_NEWUTS},
+		{s.ipc, unix.CLONE_NEWIPC}} {
 		if err := unix.Setns(n.fd, n.kind); err != nil {
 			return err
 		}
@@ -229,7 +230,8 @@ func (h *helper) begin(q request, c *container, t *task, files []*os.File, sys *
 		return 0, err
 	}
 	defer closeFiles([]*os.File{taskIn, taskOut, resultIn, resultOut})
-	attr := &os.ProcAttr{Dir: "/", Env: []string{containerEnv + "=3"}, Files: slices.Insert(slices.Clone(files), 3, taskIn, resultOut), Sys: sys}
+	attr := &os.ProcAttr{Dir: "/", Env: []string{containerEnv + "=3"}, Files: slices.Insert(slices.Clone(files), 3, taskIn, resultOut),
+		Sys: sys}
 	pid := 0
 	h.mu.Lock() // until the program is known to reap
 	err = onThread(func() error {

@@ -110,15 +110,18 @@ func execIn(t *testing.T, h *Host, container string, command Command) (string, E
 // can write, but not to the machine's programs.
 func TestContainerFiles(t *testing.T) {
 	hosts(t, func(t *testing.T, h *Host) {
-		text, e := contained(t, h, Container{Name: "a", OwnRoot: true, Files: map[string]string{"/etc/motd": "hello\n", "/data/deep/file": "there"}},
-			Command{Args: []string{"sh", "-c", `echo pid $$; cat /etc/resolv.conf /etc/motd /data/deep/file; echo; hostname; cat /etc/hostname; pwd; ls -d /proc/[0-9]* | wc -l
+		text, e := contained(t, h, Container{Name: "a", OwnRoot: true,
+			Files: map[string]string{"/etc/motd": "hello\n", "/data/deep/file": "there"}},
+			Command{Args: []string{"sh", "-c",
+				`echo pid $$; cat /etc/resolv.conf /etc/motd /data/deep/file; echo; hostname; cat /etc/hostname; pwd; ls -d /proc/[0-9]* | wc -l
 echo x > /usr/x; echo y > /etc/ssl/certs/y; echo z > /z && echo root; for d in tmp var/tmp run var/run home root etc; do echo w > /$d/w && echo $d; done
 ls /media /mnt /srv | tr -d '\n'; test -c /dev/null && echo null; test -e /dev/sda || test -e /dev/kvm || echo no disks; head -c 3 /dev/zero | od -An -tx1; exit 7`},
 				Env: []string{"PATH=/usr/bin:/bin", "A=b"}, Dir: "/job/here"})
 		if e.Code != 7 {
 			t.Errorf("exit %+v", e)
 		}
-		for _, want := range []string{"pid 1\n", "nameserver 10.96.0.10\nhello\nthere\npod\npod\n/job/here\n", "/usr/x: Read-only file system", "root\n", "tmp\nvar/tmp\nrun\nvar/run\nhome\nroot\netc\n", "null\nno disks\n 00 00 00\n"} {
+		for _, want := range []string{"pid 1\n", "nameserver 10.96.0.10\nhello\nthere\npod\npod\n/job/here\n", "/usr/x: Read-only file system",
+			"root\n", "tmp\nvar/tmp\nrun\nvar/run\nhome\nroot\netc\n", "null\nno disks\n 00 00 00\n"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not in\n%s", want, text)
 			}
@@ -126,7 +129,8 @@ ls /media /mnt /srv | tr -d '\n'; test -c /dev/null && echo null; test -e /dev/s
 		if _, err := os.Stat("/z"); err == nil {
 			t.Error("the file is one of the machine")
 		}
-		text, _ = contained(t, h, Container{Name: "b", OwnRoot: true, ReadOnly: true}, sh("echo x > /x; echo x > /tmp/x; echo x > /dev/null && echo end"))
+		text, _ = contained(t, h, Container{Name: "b", OwnRoot: true, ReadOnly: true},
+			sh("echo x > /x; echo x > /tmp/x; echo x > /dev/null && echo end"))
 		if strings.Count(text, "Read-only file system") != 2 || !strings.HasSuffix(text, "end\n") {
 			t.Errorf("with a root that is read-only: %s", text)
 		}
@@ -150,7 +154,8 @@ func TestContainerMounts(t *testing.T) {
 			text, _ := contained(t, h, Container{Name: fmt.Sprint("m", own), OwnRoot: own, Mounts: []Mount{
 				{Source: dir + "/folder", Target: at + "mnt/rw/f"}, {Source: dir + "/folder", Target: at + "mnt/ro", ReadOnly: true},
 				{Source: dir + "/file", Target: at + "conf/sub/file", ReadOnly: true}}},
-				sh("cd "+at+"; cat mnt/rw/f/in mnt/ro/in conf/sub/file; echo; echo x > mnt/ro/in; echo x > conf/sub/file; echo new > mnt/rw/f/new; cat mnt/ro/new"))
+				sh("cd "+at+
+					"; cat mnt/rw/f/in mnt/ro/in conf/sub/file; echo; echo x > mnt/ro/in; echo x > conf/sub/file; echo new > mnt/rw/f/new; cat mnt/ro/new"))
 			if !strings.HasPrefix(text, "inin"+"file\n") || strings.Count(text, "Read-only file system") != 2 || !strings.HasSuffix(text, "new\n") {
 				t.Errorf("own root %v: %s", own, text)
 			}
@@ -163,7 +168,8 @@ func TestContainerMounts(t *testing.T) {
 			t.Errorf("the mount is seen outside: %v, error %v", got, err)
 		}
 		// Where the root is read-only, there is room for a mount all the same.
-		text0, _ := contained(t, h, Container{Name: "deep", OwnRoot: true, Mounts: []Mount{{Source: dir + "/file", Target: "/usr/share/not/there/file"}, {Source: dir + "/folder", Target: "/usr/lib/nor/there"}}},
+		text0, _ := contained(t, h, Container{Name: "deep", OwnRoot: true,
+			Mounts: []Mount{{Source: dir + "/file", Target: "/usr/share/not/there/file"}, {Source: dir + "/folder", Target: "/usr/lib/nor/there"}}},
 			sh("cat /usr/share/not/there/file /usr/lib/nor/there/in; ls -d /usr/share/doc /usr/lib/os-release | wc -l"))
 		if text0 != "filein2\n" {
 			t.Errorf("%q", text0)
@@ -177,7 +183,9 @@ func TestContainerMounts(t *testing.T) {
 		if text, e := output(t, h, "node", "sh", "-c", "mount -t tmpfs x "+dir+"/folder && echo secret > "+dir+"/folder/s"); e.Code != 0 {
 			t.Fatal(text)
 		}
-		text, _ := contained(t, h, Container{Name: "from", OwnRoot: true, Mounts: []Mount{{Source: dir + "/folder", Target: "/secret", From: "node"}, {Source: dir + "/folder", Target: "/here"}}}, sh("cat /secret/s; ls /here"))
+		text, _ := contained(t, h, Container{Name: "from", OwnRoot: true,
+			Mounts: []Mount{{Source: dir + "/folder", Target: "/secret", From: "node"}, {Source: dir + "/folder", Target: "/here"}}},
+			sh("cat /secret/s; ls /here"))
 		if text != "secret\nin\n" {
 			t.Errorf("%q", text)
 		}
@@ -192,12 +200,14 @@ func TestContainerMistakes(t *testing.T) {
 			want     string
 			notFound bool
 		}{
-			{Container{Name: "a", OwnRoot: true}, Command{Args: []string{"no-such-program"}, Env: []string{"PATH=/bin"}}, "no-such-program: no such program in the PATH", true},
+			{Container{Name: "a", OwnRoot: true}, Command{Args: []string{"no-such-program"}, Env: []string{"PATH=/bin"}},
+				"no-such-program: no such program in the PATH", true},
 			{Container{Name: "a", OwnRoot: true}, Command{Args: []string{"/no/such"}, Env: []string{}}, "/no/such", true},
 			{Container{Name: "a", OwnRoot: true}, Command{Args: []string{"/etc"}, Env: []string{}}, "permission denied", false},
 			{Container{Name: "a", OwnRoot: true, Mounts: []Mount{{Source: "/no/such/source", Target: "/x"}}}, sh("true"), "/no/such/source", true},
 			{Container{Name: "a", OwnRoot: true, Mounts: []Mount{{Source: "/tmp", Target: "x"}}}, sh("true"), "absolute paths", false},
-			{Container{Name: "a", OwnRoot: true, Mounts: []Mount{{Source: "/tmp", Target: "/x", From: "nobody"}}}, sh("true"), "no network namespace nobody", false},
+			{Container{Name: "a", OwnRoot: true, Mounts: []Mount{{Source: "/tmp", Target: "/x", From: "nobody"}}}, sh("true"),
+				"no network namespace nobody", false},
 			{Container{Name: "a", OwnRoot: true, First: []string{"/bin/false"}}, sh("true"), "/bin/false: exit status 1", false},
 			{Container{}, sh("true"), "needs a name", false},
 			{Container{Name: "a"}, Command{}, "no program", false},
@@ -213,7 +223,8 @@ func TestContainerMistakes(t *testing.T) {
 		p := staying(t, h, Container{Name: "a", OwnRoot: true}, sh("sleep 1000"))
 		stdio, out := pipes(t)
 		defer out()
-		if _, err := h.StartContainer(t.Context(), "pod", Container{Name: "a"}, sh("true"), stdio); err == nil || !strings.Contains(err.Error(), "already") {
+		if _, err := h.StartContainer(t.Context(), "pod", Container{Name: "a"}, sh("true"), stdio); err == nil ||
+			!strings.Contains(err.Error(), "already") {
 			t.Errorf("two of one name: %v", err)
 		}
 		if _, err := h.ExecContainer(t.Context(), "pod", "b", sh("true"), stdio); err == nil || !strings.Contains(err.Error(), "does not run") {
@@ -312,7 +323,8 @@ func TestContainerUsers(t *testing.T) {
 		c := sh("id -u; id -g; echo x > /usr/x; grep CapEff /proc/self/status; echo mine > /tmp/m && cat /tmp/m")
 		c.User = user
 		text, _ := contained(t, h, Container{Name: "a", OwnRoot: true}, c)
-		if !strings.HasPrefix(text, "1234\n4321\n") || !strings.Contains(text, "CapEff:\t0000000000000000\n") || !strings.HasSuffix(text, "mine\n") {
+		if !strings.HasPrefix(text, "1234\n4321\n") || !strings.Contains(text, "CapEff:\t0000000000000000\n") ||
+			!strings.HasSuffix(text, "mine\n") {
 			t.Errorf("%s", text)
 		}
 		staying(t, h, Container{Name: "b", OwnRoot: true}, sh("sleep 1000"))
@@ -325,7 +337,8 @@ func TestContainerUsers(t *testing.T) {
 		if text, _ := execIn(t, h, "b", sh("grep CapEff /proc/self/status")); text != "CapEff:\t00000000a80425fb\n" {
 			t.Errorf("exec as root: %s", text)
 		}
-		if text, _ := contained(t, h, Container{Name: "c", OwnRoot: true, AddCaps: []string{"NET_ADMIN"}, DropCaps: []string{"ALL"}, NoNewPrivileges: true}, sh("grep -E 'CapEff|NoNew' /proc/self/status")); text != "CapEff:\t0000000000001000\nNoNewPrivs:\t1\n" {
+		if text, _ := contained(t, h, Container{Name: "c", OwnRoot: true, AddCaps: []string{"NET_ADMIN"}, DropCaps: []string{"ALL"},
+			NoNewPrivileges: true}, sh("grep -E 'CapEff|NoNew' /proc/self/status")); text != "CapEff:\t0000000000001000\nNoNewPrivs:\t1\n" {
 			t.Errorf("one capability: %s", text)
 		}
 	})
@@ -337,7 +350,8 @@ func TestSharedProcesses(t *testing.T) {
 	hosts(t, func(t *testing.T, h *Host) {
 		staying(t, h, Container{Name: "a", OwnRoot: true}, Command{Args: []string{"sleep", "1001"}, Env: []string{"PATH=/bin"}})
 		stdio, out := pipes(t)
-		p, err := h.StartContainer(t.Context(), "pod", Container{Name: "b", OwnRoot: true, Processes: "a"}, sh("tr '\\0' ' ' < /proc/1/cmdline; setsid sleep 1002 & sleep 0.1; test $$ != 1 && exit 4"), stdio)
+		p, err := h.StartContainer(t.Context(), "pod", Container{Name: "b", OwnRoot: true, Processes: "a"},
+			sh("tr '\\0' ' ' < /proc/1/cmdline; setsid sleep 1002 & sleep 0.1; test $$ != 1 && exit 4"), stdio)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +379,8 @@ func TestSharedProcesses(t *testing.T) {
 		}
 		stdio, out = pipes(t)
 		defer out()
-		if _, err := h.StartContainer(t.Context(), "pod", Container{Name: "d", OwnRoot: true, Processes: "a"}, sh("true"), stdio); err == nil || !strings.Contains(err.Error(), "does not run") {
+		if _, err := h.StartContainer(t.Context(), "pod", Container{Name: "d", OwnRoot: true, Processes: "a"}, sh("true"), stdio); err == nil ||
+			!strings.Contains(err.Error(), "does not run") {
 			t.Errorf("the processes of none: %v", err)
 		}
 	})
@@ -424,7 +439,8 @@ func TestPodsShareNoMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tap.Close()
-		if text, e := contained(t, h, Container{Name: "a", OwnRoot: true}, sh("ipcmk -Q >/dev/null; ipcs -q | grep -c ^0x")); e.Code != 0 || text != "1\n" {
+		if text, e := contained(t, h, Container{Name: "a", OwnRoot: true}, sh("ipcmk -Q >/dev/null; ipcs -q | grep -c ^0x")); e.Code != 0 ||
+			text != "1\n" {
 			t.Errorf("%+v %q", e, text)
 		}
 		if text, _ := contained(t, h, Container{Name: "b", OwnRoot: true}, sh("ipcs -q | grep -c ^0x")); text != "1\n" {
@@ -473,7 +489,8 @@ func TestContainersGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hosts(t, func(t *testing.T, h *Host) {
 				stdio, out := pipes(t)
-				p, err := h.StartContainer(t.Context(), "pod", Container{Name: "a", OwnRoot: true}, sh("trap '' TERM HUP INT; setsid sleep 1000 & sleep 1000"), stdio)
+				p, err := h.StartContainer(t.Context(), "pod", Container{Name: "a", OwnRoot: true},
+					sh("trap '' TERM HUP INT; setsid sleep 1000 & sleep 1000"), stdio)
 				if err != nil {
 					t.Fatal(err)
 				}

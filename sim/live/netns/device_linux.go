@@ -208,7 +208,8 @@ func setAddresses(device string, a Addresses) error {
 		if p.Addr().Is6() {
 			// Where own addresses are reached by the device, the kernel asks for them, and
 			// takes no answer of another machine for an address that it has itself.
-			own := &netlink.Neigh{LinkIndex: l.Attrs().Index, Family: netlink.FAMILY_V6, State: netlink.NUD_PERMANENT, IP: p.Addr().AsSlice(), HardwareAddr: l.Attrs().HardwareAddr}
+			own := &netlink.Neigh{LinkIndex: l.Attrs().Index, Family: netlink.FAMILY_V6, State: netlink.NUD_PERMANENT, IP: p.Addr().AsSlice(),
+				HardwareAddr: l.Attrs().HardwareAddr}
 			if err := netlink.NeighSet(own); err != nil {
 				return fmt.Errorf("neighbour %s: %w", p.Addr(), err)
 			}
@@ -235,7 +236,8 @@ func setRoutes(l netlink.Link, a Addresses) error {
 		table = ownTable
 	}
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
-		old, err := netlink.RouteListFiltered(family, &netlink.Route{Table: table, LinkIndex: l.Attrs().Index}, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_OIF)
+		old, err := netlink.RouteListFiltered(family, &netlink.Route{Table: table, LinkIndex: l.Attrs().Index},
+			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_OIF)
 		if err != nil {
 			return err
 		}

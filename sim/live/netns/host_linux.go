@@ -63,7 +63,8 @@ func Start(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{conn: conn, ends: make(chan struct{}), log: &tail{}, waiting: map[uint64]chan reply{}, exits: map[int]chan Exit{}, early: map[int]Exit{}}
+	h := &Host{conn: conn, ends: make(chan struct{}), log: &tail{}, waiting: map[uint64]chan reply{}, exits: map[int]chan Exit{},
+		early: map[int]Exit{}}
 	h.cmd = exec.Command("/proc/self/exe")
 	h.cmd.Args[0] = "winlab-netns"
 	h.cmd.Env = append(os.Environ(), helperEnv+"=3")
@@ -79,7 +80,8 @@ func Start(o Options) (*Host, error) {
 		h.cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 		if uids, gids := extents("uid"), extents("gid"); os.Geteuid() == 0 && os.Getegid() == 0 && len(uids) > 0 && len(gids) > 0 {
 			// Root may hand all users on, so that containers can have them.
-			h.cmd.SysProcAttr.UidMappings, h.cmd.SysProcAttr.GidMappings, h.cmd.SysProcAttr.GidMappingsEnableSetgroups = apart(uids), apart(gids), true
+			h.cmd.SysProcAttr.UidMappings, h.cmd.SysProcAttr.GidMappings, h.cmd.SysProcAttr.GidMappingsEnableSetgroups = apart(uids), apart(gids),
+				true
 		}
 	}
 	if err := h.cmd.Start(); err != nil {
@@ -349,7 +351,8 @@ func (h *Host) Dial(ctx context.Context, name, network string, address netip.Add
 }
 
 // DialFrom is Dial with a local port; 0 is any.
-func (h *Host) DialFrom(ctx context.Context, name, network string, port uint16, address netip.AddrPort, timeout time.Duration) (net.Conn, error) {
+func (h *Host) DialFrom(ctx context.Context, name, network string, port uint16, address netip.AddrPort, timeout time.Duration) (net.Conn,
+	error) {
 	f, err := h.socket(ctx, request{Op: "dial", Name: name, Network: network, Port: port, Address: address.String(), Timeout: int64(timeout)})
 	if err != nil {
 		return nil, err
@@ -365,7 +368,8 @@ func (h *Host) Ping(ctx context.Context, name string, to netip.Addr, e Echo, tim
 	if to.Is6() {
 		network = "ping6"
 	}
-	f, err := h.socket(ctx, request{Op: "dial", Name: name, Network: network, Address: netip.AddrPortFrom(to, 0).String(), Timeout: int64(timeout)})
+	f, err := h.socket(ctx, request{Op: "dial", Name: name, Network: network, Address: netip.AddrPortFrom(to, 0).String(),
+		Timeout: int64(timeout)})
 	if err != nil {
 		return 0, err
 	}

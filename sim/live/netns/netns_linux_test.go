@@ -33,8 +33,9 @@ func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func spec(name, addr string) Spec {
 	return Spec{Name: name, Device: "eth0", MAC: [6]byte{2, 0, 0, 0, 0, 1}, MTU: 1450, Hostname: name,
-		Addresses: Addresses{Addrs: []netip.Prefix{prefix(addr)}, Routes: []Route{{To: prefix("0.0.0.0/0"), Via: netip.MustParseAddr("10.9.9.1")}}},
-		Files:     map[string]string{"/etc/resolv.conf": "nameserver 10.96.0.10\n"}}
+		Addresses: Addresses{Addrs: []netip.Prefix{prefix(addr)}, Routes: []Route{{To: prefix("0.0.0.0/0"),
+			Via: netip.MustParseAddr("10.9.9.1")}}},
+		Files: map[string]string{"/etc/resolv.conf": "nameserver 10.96.0.10\n"}}
 }
 
 // output runs a program in a namespace and returns what it printed.
@@ -77,7 +78,8 @@ func TestAProgramInANamespace(t *testing.T) {
 	if after, _ := os.ReadFile("/etc/resolv.conf"); !bytes.Equal(before, after) {
 		t.Error("the file outside has changed")
 	}
-	if _, err := h.Start(t.Context(), "web", Command{Args: []string{"no-such-program"}}, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}); !errors.Is(err, exec.ErrNotFound) {
+	if _, err := h.Start(t.Context(), "web", Command{Args: []string{"no-such-program"}},
+		[3]*os.File{os.Stdin, os.Stdout, os.Stderr}); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	if _, err := h.Add(t.Context(), spec("web", "10.1.2.4/24")); err == nil {
@@ -118,7 +120,8 @@ func TestFramesGoOutByTheDevice(t *testing.T) {
 	}()
 	f := firstFrame(t, tap)
 	// An ARP request for the gateway.
-	if len(f) < 42 || f[12] != 8 || f[13] != 6 || !bytes.Equal(f[38:42], []byte{10, 9, 9, 1}) || !bytes.Equal(f[6:12], []byte{2, 0, 0, 0, 0, 1}) {
+	if len(f) < 42 || f[12] != 8 || f[13] != 6 || !bytes.Equal(f[38:42], []byte{10, 9, 9, 1}) ||
+		!bytes.Equal(f[6:12], []byte{2, 0, 0, 0, 0, 1}) {
 		t.Errorf("the first frame is %x", f)
 	}
 }
@@ -178,7 +181,9 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A program that leaves its session and ignores signals.
-			p, err := h.Start(t.Context(), "web", Command{Args: []string{"sh", "-c", "trap '' TERM HUP INT; echo up; setsid sleep 1000 & sleep 1000"}}, [3]*os.File{os.Stdin, w, w})
+			p,
+				err := h.Start(t.Context(), "web", Command{Args: []string{"sh", "-c", "trap '' TERM HUP INT; echo up; setsid sleep 1000 & sleep 1000"}},
+				[3]*os.File{os.Stdin, w, w})
 			w.Close()
 			if err != nil {
 				t.Fatal(err)
@@ -217,7 +222,9 @@ func TestMain(m *testing.M) {
 		_, err = h.Add(context.Background(), spec("web", "10.1.2.3/24"))
 	}
 	if err == nil {
-		_, err = h.Start(context.Background(), "web", Command{Args: []string{"sh", "-c", "trap '' TERM HUP INT; echo up; setsid sleep 1000 & sleep 1000"}}, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
+		_,
+			err = h.Start(context.Background(), "web", Command{Args: []string{"sh", "-c",
+			"trap '' TERM HUP INT; echo up; setsid sleep 1000 & sleep 1000"}}, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 	}
 	if err != nil {
 		os.Exit(3)

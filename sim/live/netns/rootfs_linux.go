@@ -19,16 +19,20 @@ var userLand = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/l
 
 // settings are what programs need of /etc: who a name or number is, what the linker finds
 // where, certificates. They say nothing of this machine's users or network.
-var settings = []string{"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "fonts", "gai.conf", "host.conf", "inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
-	"magic", "magic.mime", "mime.types", "netconfig", "nsswitch.conf", "os-release", "profile", "profile.d", "protocols", "rpc", "services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
+var settings = []string{"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "fonts", "gai.conf", "host.conf",
+	"inputrc", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
+	"magic", "magic.mime", "mime.types", "netconfig", "nsswitch.conf", "os-release", "profile", "profile.d", "protocols", "rpc", "services",
+	"ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone",
 	"apache2", "lighttpd", "nginx"}
 
 // folders of a container that are its own, with their modes.
 var folders = []struct {
 	path string
 	mode fs.FileMode
-}{{"/dev", 0o755}, {"/etc", 0o755}, {"/home", 0o755}, {"/media", 0o755}, {"/mnt", 0o755}, {"/proc", 0o555}, {"/root", 0o700}, {"/run", 0o755}, {"/run/lock", 0o777 | fs.ModeSticky}, {"/srv", 0o755}, {"/sys", 0o555}, {"/tmp", 0o777 | fs.ModeSticky},
-	{"/var", 0o755}, {"/var/cache", 0o755}, {"/var/lib", 0o755}, {"/var/log", 0o755}, {"/var/spool", 0o755}, {"/var/tmp", 0o777 | fs.ModeSticky}, {"/var/www", 0o755}}
+}{{"/dev", 0o755}, {"/etc", 0o755}, {"/home", 0o755}, {"/media", 0o755}, {"/mnt", 0o755}, {"/proc", 0o555}, {"/root", 0o700},
+	{"/run", 0o755}, {"/run/lock", 0o777 | fs.ModeSticky}, {"/srv", 0o755}, {"/sys", 0o555}, {"/tmp", 0o777 | fs.ModeSticky},
+	{"/var", 0o755}, {"/var/cache", 0o755}, {"/var/lib", 0o755}, {"/var/log", 0o755}, {"/var/spool", 0o755},
+	{"/var/tmp", 0o777 | fs.ModeSticky}, {"/var/www", 0o755}}
 
 // makeRoot makes the file system of a container below dir, in the present mount
 // namespace.
@@ -168,7 +172,8 @@ func openUp(path string) error {
 			return err
 		}
 	}
-	if err := unix.Mount("overlay", dir, "overlay", unix.MS_NODEV, "userxattr,lowerdir="+dir+",upperdir="+over+"/upper,workdir="+over+"/work"); err != nil {
+	if err := unix.Mount("overlay", dir, "overlay", unix.MS_NODEV, "userxattr,lowerdir="+dir+",upperdir="+over+"/upper,workdir="+over+
+		"/work"); err != nil {
 		return fmt.Errorf("mount an overlay at %s: %w", dir, err)
 	}
 	return nil
@@ -259,7 +264,8 @@ func makeDevices(dir string) error {
 			return err
 		}
 	}
-	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
+	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1",
+		"stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
 		if err := os.Symlink(to, dir+"/dev/"+name); err != nil {
 			return err
 		}
@@ -269,7 +275,8 @@ func makeDevices(dir string) error {
 			return err
 		}
 	}
-	if err := unix.Mount("devpts", dir+"/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"); err != nil {
+	if err := unix.Mount("devpts", dir+"/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
+		"newinstance,ptmxmode=0666,mode=0620"); err != nil {
 		return fmt.Errorf("mount /dev/pts: %w", err)
 	}
 	if err := unix.Mount("shm", dir+"/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777,size=64m"); err != nil {
@@ -321,12 +328,16 @@ func enter(dir string) error {
 
 // containerdCaps are the capabilities of a container by default (containerd
 // pkg/oci/spec.go defaultUnixCaps).
-var containerdCaps = []string{"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
+var containerdCaps = []string{"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
+	"NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
 
 // capNames are all capabilities by their numbers (linux/capability.h).
-var capNames = []string{"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW",
-	"IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE",
-	"AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF", "CHECKPOINT_RESTORE"}
+var capNames = []string{"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+	"LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW",
+	"IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
+	"SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE",
+	"AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF",
+	"CHECKPOINT_RESTORE"}
 
 // caps are the capabilities that programs of a container may have at most.
 func (c *Container) caps() []string {
@@ -361,7 +372,8 @@ func (c *Container) confine() error {
 		if slices.Contains(keep, name) {
 			continue
 		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(i), 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) { // one that this kernel does not have
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(i), 0, 0, 0); err != nil &&
+			!errors.Is(err, unix.EINVAL) { // one that this kernel does not have
 			return fmt.Errorf("drop capability %s: %w", name, err)
 		}
 	}

@@ -52,7 +52,8 @@ func TestAdapters(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, err := host.Node(t.Context(), NodeConfig{HNS: service, Adapters: []Adapter{
-			{Name: "Ethernet 2", MAC: "00-15-5D-FF-FF-FF", Addresses: []netip.Prefix{netip.MustParsePrefix("fe80::1/64"), netip.MustParsePrefix("172.16.0.1/12")}},
+			{Name: "Ethernet 2", MAC: "00-15-5D-FF-FF-FF", Addresses: []netip.Prefix{netip.MustParsePrefix("fe80::1/64"),
+				netip.MustParsePrefix("172.16.0.1/12")}},
 			{Name: "vEthernet (Ethernet)", MAC: mac, Addresses: []netip.Prefix{netip.PrefixFrom(kn.Address, 24)}},
 		}})
 		if err != nil {
@@ -63,7 +64,8 @@ func TestAdapters(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		k, err := w.StartKubeProxy(t.Context(), KubeProxy{Binaries: winetest.Binaries(t, "kube-proxy-"+version), API: api, Node: kn.Name, Network: "cbr0", Flags: c.flags(t)})
+		k, err := w.StartKubeProxy(t.Context(), KubeProxy{Binaries: winetest.Binaries(t, "kube-proxy-"+version), API: api, Node: kn.Name,
+			Network: "cbr0", Flags: c.flags(t)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,7 +129,8 @@ func TestKubeProxyBugs(t *testing.T) {
 						}
 						got, ok := l.holds(t, before, want)
 						if !ok {
-							t.Errorf("%s\nHNS holds\n  %s\nand not\n  %s\n%s", b.thread, strings.Join(got, "\n  "), strings.Join(want[0], "\n  "), l.proxy.logEnd())
+							t.Errorf("%s\nHNS holds\n  %s\nand not\n  %s\n%s", b.thread, strings.Join(got, "\n  "), strings.Join(want[0], "\n  "),
+								l.proxy.logEnd())
 						}
 						t.Logf("%s: %q (%v)", b.thread, got, time.Since(begin).Round(time.Millisecond))
 					})
@@ -170,7 +171,8 @@ func TestKubeProxyThatHangs(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kube-proxy has not synced", "its last sync began", "process: State: ", "winkernel.(*Proxier).syncProxyRules", "hnslib/hcn."} {
+	for _, want := range []string{"kube-proxy has not synced", "its last sync began", "process: State: ",
+		"winkernel.(*Proxier).syncProxyRules", "hnslib/hcn."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

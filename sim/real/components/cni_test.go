@@ -114,7 +114,8 @@ func TestHostLocal(t *testing.T) {
 	plugins := winetest.Binaries(t, "cni-plugins-1.9.1")
 	call := func(command, id string) string {
 		t.Helper()
-		out, err := n.callCNI(t.Context(), cniCall{Plugins: plugins, Plugin: "host-local", Command: command, ContainerID: id, NetNS: "x", IfName: "eth0", Config: []byte(bridgeConf)})
+		out, err := n.callCNI(t.Context(), cniCall{Plugins: plugins, Plugin: "host-local", Command: command, ContainerID: id, NetNS: "x",
+			IfName: "eth0", Config: []byte(bridgeConf)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,8 +234,9 @@ func TestWinOverlay(t *testing.T) {
 	if _, err := c.Create(hcn.Network, 0, overlayNetwork); err != nil {
 		t.Fatal(err)
 	}
-	call := cniCall{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-overlay", Command: "ADD", ContainerID: "ba9876543210", IfName: "eth0",
-		NetNS: sandbox(t, c), Config: []byte(overlayConf)}
+	call := cniCall{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-overlay", Command: "ADD", ContainerID: "ba9876543210",
+		IfName: "eth0",
+		NetNS:  sandbox(t, c), Config: []byte(overlayConf)}
 	out, err := n.callCNI(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +249,8 @@ func TestWinOverlay(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	// 10.244.1.20 is 0a-f4-01-14.
-	if mac := result.Interfaces[0].Mac; !strings.EqualFold(strings.ReplaceAll(mac, ":", "-"), "0E-2A-0a-f4-01-14") || result.IPs[0].Address != "10.244.1.20/24" {
+	if mac := result.Interfaces[0].Mac; !strings.EqualFold(strings.ReplaceAll(mac, ":", "-"), "0E-2A-0a-f4-01-14") ||
+		result.IPs[0].Address != "10.244.1.20/24" {
 		t.Errorf("%s", out)
 	}
 	call.Command = "DEL"
@@ -266,11 +269,14 @@ func TestWinOverlay(t *testing.T) {
 // container that has ended before DEL does not stop that.
 func TestWinBridgeV1(t *testing.T) {
 	n, c, service := nodeAndHNS(t, "17763.1432")
-	if _, err := c.HNSCall("POST", "/networks/", `{"Name":"cbr0","Type":"l2bridge","Subnets":[{"AddressPrefix":"10.244.1.0/24","GatewayAddress":"10.244.1.1"}]}`); err != nil {
+	if _,
+		err := c.HNSCall("POST", "/networks/",
+		`{"Name":"cbr0","Type":"l2bridge","Subnets":[{"AddressPrefix":"10.244.1.0/24","GatewayAddress":"10.244.1.1"}]}`); err != nil {
 		t.Fatal(err)
 	}
 	conf := strings.NewReplacer(`"apiVersion":2`, `"apiVersion":1`, `"policies":[`, `"x":[`).Replace(bridgeConf)
-	call := cniCall{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-bridge", Command: "ADD", ContainerID: "0123456789ab", NetNS: "none", IfName: "eth0", Config: []byte(conf)}
+	call := cniCall{Plugins: winetest.Binaries(t, "cni-plugins-1.9.1"), Plugin: "win-bridge", Command: "ADD", ContainerID: "0123456789ab",
+		NetNS: "none", IfName: "eth0", Config: []byte(conf)}
 	attached := func() (all [][]string) {
 		t.Helper()
 		raw, err := c.HNSCall("GET", "/endpoints/", "")
@@ -287,7 +293,8 @@ func TestWinBridgeV1(t *testing.T) {
 		return all
 	}
 	var refusal *cniError
-	if _, err := n.callCNI(t.Context(), call); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg+refusal.Details, fmt.Sprint("winapi error #", 0xc037010e)) {
+	if _, err := n.callCNI(t.Context(), call); !errors.As(err, &refusal) ||
+		!strings.Contains(refusal.Msg+refusal.Details, fmt.Sprint("winapi error #", 0xc037010e)) {
 		t.Errorf("a container that does not run: %v", err)
 	}
 	if a := attached(); len(a) != 0 {
@@ -331,7 +338,8 @@ func TestNotStarted(t *testing.T) {
 func TestKubeProxyVersions(t *testing.T) {
 	n, _ := node(t, "2022")
 	for _, version := range full.Ends(proxyVersions) {
-		r, err := n.run(t.Context(), wine.Command{Path: winetest.Binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"), Args: []string{"--version"}})
+		r, err := n.run(t.Context(), wine.Command{Path: winetest.Binaries(t, "kube-proxy-"+version).Path("kube-proxy.exe"),
+			Args: []string{"--version"}})
 		if err != nil || strings.TrimSpace(r.Stdout) != "Kubernetes v"+version {
 			t.Errorf("%v: %+v", err, r)
 		}

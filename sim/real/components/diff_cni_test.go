@@ -64,9 +64,11 @@ var diffConfs = []diffConf{
 	{name: "flannel-vxlan", file: "flannel-vxlan.conf", netConf: "net-conf-vxlan.json", set: map[string]any{"loopbackDSR": true}},
 	{name: "flannel-vxlan-as-is", file: "flannel-vxlan.conf", netConf: "net-conf-vxlan.json", asIs: true},
 	{name: "flannel-host-gw-nat-as-is", file: "flannel-host-gw.conf", netConf: "net-conf-host-gw.json", asIs: true, set: map[string]any{
-		"policies": []any{map[string]any{"name": "endpointpolicy", "value": map[string]any{"Type": "OutBoundNAT", "ExceptionList": []any{"10.244.0.0/16"}}},
+		"policies": []any{map[string]any{"name": "endpointpolicy",
+			"value": map[string]any{"Type": "OutBoundNAT", "ExceptionList": []any{"10.244.0.0/16"}}},
 			map[string]any{"name": "OtherPolicy", "value": map[string]any{"Type": "OutBoundNAT"}}},
-		"dns": map[string]any{"nameservers": []any{"10.96.0.10", "8.8.8.8"}, "search": []any{"svc.cluster.local"}, "domain": "x.test", "options": []any{"ndots:5"}},
+		"dns": map[string]any{"nameservers": []any{"10.96.0.10", "8.8.8.8"}, "search": []any{"svc.cluster.local"}, "domain": "x.test",
+			"options": []any{"ndots:5"}},
 	}},
 }
 
@@ -212,7 +214,8 @@ func inRange(r, version string) (bool, error) {
 
 func TestRangesOfVersions(t *testing.T) {
 	for r, want := range map[string]string{
-		"..1.33.7": "1.20.15 1.33.0 1.33.7", "1.33.8..1.34": "1.33.8 1.34.0 1.34.4 1.34.11", "1.34..": "1.34.0 1.34.4 1.34.11 1.37.2", "1.34.4..1.34.4": "1.34.4",
+		"..1.33.7": "1.20.15 1.33.0 1.33.7", "1.33.8..1.34": "1.33.8 1.34.0 1.34.4 1.34.11", "1.34..": "1.34.0 1.34.4 1.34.11 1.37.2",
+		"1.34.4..1.34.4": "1.34.4",
 	} {
 		var got []string
 		for _, v := range []string{"1.20.15", "1.33.0", "1.33.7", "1.33.8", "1.34.0", "1.34.4", "1.34.11", "1.37.2"} {
@@ -265,15 +268,17 @@ func newDiff(t *testing.T, host *Host, build string, conf diffConf, api int, plu
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	b := builds.MustLookup(build)
-	d := &diff{t: t, ctx: ctx, conf: conf, api: api, plugins: plugins, exceptions: exceptions, netns: map[string]string{}, running: map[string]bool{}}
+	d := &diff{t: t, ctx: ctx, conf: conf, api: api, plugins: plugins, exceptions: exceptions, netns: map[string]string{},
+		running: map[string]bool{}}
 	d.node = &kube.Node{
 		Name: "win1", Windows: b, Address: netip.MustParseAddr("192.168.1.11"), Subnet: netip.MustParsePrefix("192.168.1.0/24"),
 		Gateway: netip.MustParseAddr("192.168.1.1"), PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")},
 		VtepMAC: packet.MAC{0x00, 0x15, 0x5d, 1, 2, 3},
 	}
 	other := &kube.Node{
-		Name: "linux1", Address: netip.MustParseAddr("192.168.1.10"), Subnet: d.node.Subnet, PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")},
-		VtepMAC: packet.MAC{0x0e, 0x2a, 0, 0, 0, 1},
+		Name: "linux1", Address: netip.MustParseAddr("192.168.1.10"), Subnet: d.node.Subnet,
+		PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")},
+		VtepMAC:  packet.MAC{0x0e, 0x2a, 0, 0, 0, 1},
 	}
 	d.cluster = &kube.Cluster{
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
@@ -465,7 +470,8 @@ func (d *diff) call(command, pod string) ([]byte, error) {
 func (d *diff) run() {
 	if d.program.Program == "win-overlay" {
 		text, _ := d.real.runtimeConfig(d.program, &kube.Pod{}, DNS{})
-		out, err := d.real.callCNI(d.ctx, cniCall{Plugins: d.plugins.Binaries, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip", NetNS: "none", IfName: "source-vip", Config: text})
+		out, err := d.real.callCNI(d.ctx, cniCall{Plugins: d.plugins.Binaries, Plugin: "host-local", Command: "ADD", ContainerID: "source-vip",
+			NetNS: "none", IfName: "source-vip", Config: text})
 		if err != nil || !bytes.Contains(out, []byte(sourceVIP.String())) {
 			d.t.Fatalf("the source VIP: %v: %s", err, out)
 		}

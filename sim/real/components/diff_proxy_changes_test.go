@@ -88,11 +88,13 @@ func changeSteps() []step {
 
 		// Pods here that Services still name and that have no network any more, and
 		// endpoints for an address of a pod here that are left of another node's.
-		{"a pod has no network any more", be("other", func(s *kube.Service) { s.Endpoints = endpoints("10.244.1.8 10.244.2.5") }), deletePod("10.244.1.8")},
+		{"a pod has no network any more", be("other", func(s *kube.Service) { s.Endpoints = endpoints("10.244.1.8 10.244.2.5") }),
+			deletePod("10.244.1.8")},
 		{"another Service has it for a backend, too", backends("named", "10.244.1.7/port=8082 10.244.1.8/port=8082 10.244.2.5/port=8082"), nil},
 		{"it has one again, and Services change", backends("named", "10.244.1.8/port=8082 10.244.2.5/port=8082"), createPod("10.244.1.8")},
 		{"a remote endpoint has a pod's address", backends("named", "10.244.1.7/port=8082 10.244.1.8/port=8082"), createRemote("10.244.1.7")},
-		{"the pod is deleted, the remote endpoint stays", backends("named", "10.244.1.7/port=8082 10.244.2.5/port=8082"), deletePod("10.244.1.7")},
+		{"the pod is deleted, the remote endpoint stays", backends("named", "10.244.1.7/port=8082 10.244.2.5/port=8082"),
+			deletePod("10.244.1.7")},
 		{"the pod is there again", backends("named", "10.244.1.7/port=8082 10.244.2.6/port=8082"), createPod("10.244.1.7")},
 		{"named has no backends", backends("named", ""), nil},
 		{"named has backends again", backends("named", "10.244.1.5/port=8082 10.244.2.6/port=8082"), nil},
@@ -197,7 +199,8 @@ func deletePod(address string) func(*hns.Service) error {
 
 func createPod(address string) func(*hns.Service) error {
 	return func(s *hns.Service) error {
-		_, err := s.CreateEndpoint(hns.Endpoint{Name: "pod-" + address, HostComputeNetwork: s.NetworkByName("cbr0").ID, State: hns.StateAttachedSharing,
+		_, err := s.CreateEndpoint(hns.Endpoint{Name: "pod-" + address, HostComputeNetwork: s.NetworkByName("cbr0").ID,
+			State:      hns.StateAttachedSharing,
 			MacAddress: "00-15-5D-01-00-06", IpConfigurations: []hns.IpConfig{{IpAddress: address, PrefixLength: 24}}})
 		return err
 	}
@@ -226,8 +229,9 @@ func states(steps []step) []state {
 
 // service is the Service of a shape whose addresses and node port have a number.
 func (row shape) service(n int) *kube.Service {
-	s := &kube.Service{Namespace: "default", Name: row.name, Type: kube.ServiceType(row.kind), ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(n)})},
-		Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080}}}
+	s := &kube.Service{Namespace: "default", Name: row.name, Type: kube.ServiceType(row.kind),
+		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, 0, byte(n)})},
+		Ports:      []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080}}}
 	if row.kind == "NodePort" || row.kind == "LoadBalancer" {
 		s.Ports[0].NodePort = uint16(30000 + n)
 	}
@@ -257,7 +261,8 @@ func TestKubeProxyChanges(t *testing.T) {
 				continue // the oldest version on the oldest build, the newest on the others
 			}
 			c.version = version
-			cases = append(cases, diffCase{c, setup{flags: append([]string{"--iptables-min-sync-period=50ms"}, healthCheckFlags(t, version)...)}, "changes"})
+			cases = append(cases, diffCase{c, setup{flags: append([]string{"--iptables-min-sync-period=50ms"}, healthCheckFlags(t, version)...)},
+				"changes"})
 		}
 	}
 	runCases(t, cases, func(*testing.T, diffCase) []state { return states(changeSteps()) })

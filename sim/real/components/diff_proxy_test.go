@@ -26,7 +26,8 @@ import (
 // proxyVersions are the kube-proxies with which the model is compared.
 var proxyVersions = []string{"1.20.15", "1.25.16", "1.29.15", "1.33.13", "1.36.3"}
 
-var otherVersions = flag.String("proxy-versions", "", "kube-proxies to compare with instead, such as 1.33.13,1.34.4; a folder without one is looked for in WINLAB_BINARIES, too")
+var otherVersions = flag.String("proxy-versions", "",
+	"kube-proxies to compare with instead, such as 1.33.13,1.34.4; a folder without one is looked for in WINLAB_BINARIES, too")
 
 // comparedVersions are the kube-proxies of this run: all, or the oldest and the newest.
 func comparedVersions() []string {
@@ -305,7 +306,8 @@ func unexplained(name string, d []string, exceptions []*exception) []string {
 	})
 }
 
-var onlyCases = flag.String("proxy-cases", "", "regular expression for the cases of the kube-proxy tests that are to run, such as 1.36.3/26100/l2bridge")
+var onlyCases = flag.String("proxy-cases", "",
+	"regular expression for the cases of the kube-proxy tests that are to run, such as 1.36.3/26100/l2bridge")
 
 // What the real kube-proxy programs for Services of every shape is what the model
 // programs: every endpoint and load balancer, with everything that they have. What

@@ -95,7 +95,8 @@ func newFlannel(t *testing.T, host *Host, c flannelCase) *flannelDiff {
 		}
 	}
 	win := &kube.Node{
-		Name: "win1", Windows: builds.MustLookup("20348"), Address: netip.MustParseAddr("192.168.1.11"), Subnet: netip.MustParsePrefix("192.168.1.0/24"),
+		Name: "win1", Windows: builds.MustLookup("20348"), Address: netip.MustParseAddr("192.168.1.11"),
+		Subnet:  netip.MustParsePrefix("192.168.1.0/24"),
 		Gateway: netip.MustParseAddr("192.168.1.1"), PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")},
 		VtepMAC: packet.MAC{0x00, 0x15, 0x5d, 1, 2, 3},
 	}
@@ -133,7 +134,8 @@ func newFlannel(t *testing.T, host *Host, c flannelCase) *flannelDiff {
 
 	f := &flannelDiff{
 		t: t, scratch: filepath.Join(host.Dir, "drive_c", "var", "lib", "cni", "flannel"), delegate: binary.Config,
-		pod: &kube.Pod{Namespace: network, Name: "web", Node: "win1", HostPorts: []kube.HostPort{{Proto: packet.TCP, HostPort: 8080, Container: 80}}},
+		pod: &kube.Pod{Namespace: network, Name: "web", Node: "win1",
+			HostPorts: []kube.HostPort{{Proto: packet.TCP, HostPort: 8080, Container: 80}}},
 		dns: DNS{Servers: []string{"10.96.0.10"}, Searches: []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}},
 	}
 	plugins := winetest.Binaries(t, "cni-plugins-"+c.plugins)
@@ -249,8 +251,9 @@ func (f *flannelDiff) del(s *flannelSide) []string {
 		f.t.Fatal(err)
 	}
 	answer := "answer: ok"
-	if _, err := s.callCNI(f.t.Context(), cniCall{Plugins: s.plugins, Plugin: s.conf.Program, Command: "DEL", ContainerID: s.attached.container,
-		NetNS: s.netns, IfName: "eth0", Args: args(f.pod), Config: text}); err != nil {
+	if _, err := s.callCNI(f.t.Context(), cniCall{Plugins: s.plugins, Plugin: s.conf.Program, Command: "DEL",
+		ContainerID: s.attached.container,
+		NetNS:       s.netns, IfName: "eth0", Args: args(f.pod), Config: text}); err != nil {
 		f.t.Logf("%s: %v", s.conf.Program, err)
 		answer = "answer: refused"
 	}

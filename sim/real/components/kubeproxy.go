@@ -153,7 +153,8 @@ func (n *Node) StartKubeProxy(ctx context.Context, c KubeProxy) (*RunningKubePro
 	case <-time.After(answers):
 		return nil, errors.Join(fmt.Errorf("the calls of kube-proxy cannot be watched: HNS does not answer for %v", answers), k.calls.Close())
 	}
-	if err := k.start(ctx, n, c.Place, wine.Command{Path: path, Args: args, Speaks: true, Env: []string{"KUBE_NETWORK=" + c.Network}}); err != nil {
+	if err := k.start(ctx, n, c.Place, wine.Command{Path: path, Args: args, Speaks: true,
+		Env: []string{"KUBE_NETWORK=" + c.Network}}); err != nil {
 		return nil, errors.Join(err, k.calls.Close(), <-k.watched)
 	}
 	return k, nil
@@ -204,7 +205,8 @@ var ErrEnded = errors.New("kube-proxy has ended")
 // WaitSynced returns when kube-proxy has brought HNS in line with what the API server
 // had at the time since; for the first sync that is the zero time. It must have been
 // sent all Services and endpoints, have begun a sync after that, make no call any more, and
-// have no goroutine that syncs: on a busy machine a call can be long in coming. An error has the end of its log; it is [ErrEnded] when kube-proxy ended.
+// have no goroutine that syncs: on a busy machine a call can be long in coming. An error has the
+// end of its log; it is [ErrEnded] when kube-proxy ended.
 func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -245,7 +247,8 @@ func (k *RunningKubeProxy) condition() string {
 	k.mu.Lock()
 	last := "it has not called HNS"
 	if !k.last.IsZero() {
-		last = fmt.Sprintf("its last call was %v ago, its last sync began %v ago", time.Since(k.last).Round(time.Second), time.Since(k.lookup).Round(time.Second))
+		last = fmt.Sprintf("its last call was %v ago, its last sync began %v ago", time.Since(k.last).Round(time.Second),
+			time.Since(k.lookup).Round(time.Second))
 	}
 	k.mu.Unlock()
 	return last + "; process: " + k.State() + "; it says\n" + k.logEnd() + "\nand works at\n" + k.goroutines()

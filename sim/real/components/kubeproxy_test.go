@@ -121,7 +121,8 @@ func podsOn(t *testing.T, s *hns.Service, c proxyCase, u setup) {
 	if c.network == hns.Overlay {
 		n.Ipams[0].Subnets[0].Policies = []hns.Policy{hns.NewPolicy(hns.VSIDSettings{IsolationId: 4096})}
 		n.Policies = append(n.Policies, hns.NewPolicy(hns.RemoteSubnetRouteSettings{
-			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12", DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
+			DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "192.168.1.12",
+			DistributedRouterMacAddress: "00-15-5D-00-00-12"}))
 	}
 	// Before IPv6DualStack a network of a dual-stack node has IPv4 only.
 	dual := u.dual && s.Build().Has(builds.IPv6DualStack)
@@ -134,7 +135,8 @@ func podsOn(t *testing.T, s *hns.Service, c proxyCase, u setup) {
 		t.Fatal(err)
 	}
 	add := func(name string, last int) {
-		e := hns.Endpoint{Name: name, HostComputeNetwork: net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: fmt.Sprintf("10.244.1.%d", last), PrefixLength: 24}}, State: hns.StateAttachedSharing}
+		e := hns.Endpoint{Name: name, HostComputeNetwork: net.ID, IpConfigurations: []hns.IpConfig{{IpAddress: fmt.Sprintf("10.244.1.%d", last),
+			PrefixLength: 24}}, State: hns.StateAttachedSharing}
 		if dual {
 			e.IpConfigurations = append(e.IpConfigurations, hns.IpConfig{IpAddress: fmt.Sprintf("fd00:10:244:1::%d", last), PrefixLength: 64})
 		}
@@ -192,7 +194,8 @@ func startProxyOn(t *testing.T, c proxyCase, u setup, services []*kube.Service) 
 		}
 	})
 	r := &realProxy{api: api, service: service, begin: time.Now()}
-	r.RunningKubeProxy, err = n.StartKubeProxy(t.Context(), KubeProxy{Binaries: binaries, API: api, Node: "win1", Network: "cbr0", Flags: append(c.flags(t), u.flags...)})
+	r.RunningKubeProxy, err = n.StartKubeProxy(t.Context(), KubeProxy{Binaries: binaries, API: api, Node: "win1", Network: "cbr0",
+		Flags: append(c.flags(t), u.flags...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +292,8 @@ func objects(s *hns.Service) []string {
 		slices.Sort(backends) // kube-proxy has them in a map
 		line := fmt.Sprintf("lb %s source=%s flags=%d", strings.Join(lb.FrontendVIPs, ","), lb.SourceVIP, lb.Flags)
 		for _, m := range lb.PortMappings {
-			line += fmt.Sprintf(" [%s %d->%d flags=%d distribution=%d]", packet.Proto(m.Protocol), m.ExternalPort, m.InternalPort, m.Flags, m.DistributionType)
+			line += fmt.Sprintf(" [%s %d->%d flags=%d distribution=%d]", packet.Proto(m.Protocol), m.ExternalPort, m.InternalPort, m.Flags,
+				m.DistributionType)
 		}
 		line += " -> " + strings.Join(backends, " ") + fmt.Sprintf(" schema=%d.%d", lb.SchemaVersion.Major, lb.SchemaVersion.Minor)
 		if lb.Ports != (hns.PortBlock{}) {
@@ -352,7 +356,8 @@ func TestDifferencesAreSeen(t *testing.T) {
 	newer.version = "1.36.3"
 	d := differences(modelled(t, old, shapes())[0], modelled(t, newer, shapes())[0])
 	text := strings.Join(d, "\n")
-	for _, want := range []string{"only the real one has  lb  source= flags=0 [TCP 30011->8080 flags=2", "only the model has     lb  source= flags=0 [TCP 30011->8080 flags=18"} {
+	for _, want := range []string{"only the real one has  lb  source= flags=0 [TCP 30011->8080 flags=2",
+		"only the model has     lb  source= flags=0 [TCP 30011->8080 flags=18"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no line with %q:\n%s", want, text)
 		}

@@ -24,7 +24,8 @@ func Normalise(s *hns.Snapshot, renames ...string) []string {
 	n := &normaliser{names: strings.NewReplacer(renames...), label: map[string]string{}}
 	var networks, endpoints, namespaces, balancers, routes []object
 	for _, v := range s.Networks {
-		networks = append(networks, object{v.V2.ID, v.V2.Name, n.tree(v.V2, map[string]any{"ManagementIP": v.ManagementIP, "DNSServerCompartment": v.DNSServerCompartment})})
+		networks = append(networks, object{v.V2.ID, v.V2.Name, n.tree(v.V2,
+			map[string]any{"ManagementIP": v.ManagementIP, "DNSServerCompartment": v.DNSServerCompartment})})
 	}
 	n.add("network", networks)
 	for _, v := range s.Endpoints {

@@ -28,7 +28,8 @@ func podsBehind(t *testing.T, seed string, change func(*hns.Endpoint), names ...
 	must(err)
 	var ids []string
 	for _, name := range names {
-		e := hns.Endpoint{Name: name + "_cbr0", HostComputeNetwork: n.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1." + name[len(name)-1:]}}}
+		e := hns.Endpoint{Name: name + "_cbr0", HostComputeNetwork: n.ID,
+			IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1." + name[len(name)-1:]}}}
 		change(&e)
 		made, err := s.CreateEndpoint(e)
 		must(err)

@@ -68,7 +68,8 @@ func (n *Node) AttachPod(ctx context.Context, plugins *pinned.Binaries, c NetCon
 	return nil, fmt.Errorf("refused %d times, at last: %w", attempts, a.Refusals[attempts-1])
 }
 
-func (n *Node) addOnce(ctx context.Context, plugins *pinned.Binaries, c NetConf, pod *kube.Pod, dns DNS, try int, a *Attached) ([]byte, error) {
+func (n *Node) addOnce(ctx context.Context, plugins *pinned.Binaries, c NetConf, pod *kube.Pod, dns DNS, try int, a *Attached) ([]byte,
+	error) {
 	// A runtime invents the id. Names of endpoints begin with it, so this one is
 	// readable in traces.
 	a.container = pod.Namespace + "." + pod.Name
@@ -83,7 +84,8 @@ func (n *Node) addOnce(ctx context.Context, plugins *pinned.Binaries, c NetConf,
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
-	call := cniCall{Plugins: plugins, Plugin: c.Program, Command: "ADD", ContainerID: a.container, NetNS: netns, IfName: "eth0", Args: args(pod), Config: text}
+	call := cniCall{Plugins: plugins, Plugin: c.Program, Command: "ADD", ContainerID: a.container, NetNS: netns, IfName: "eth0",
+		Args: args(pod), Config: text}
 	out, err := n.callCNI(ctx, call)
 	if err != nil {
 		call.Command = "DEL"
@@ -174,7 +176,8 @@ func (n *Node) runtimeConfig(c NetConf, pod *kube.Pod, dns DNS) ([]byte, error) 
 			if hp.HostIP.IsValid() {
 				ip = hp.HostIP.String()
 			}
-			list = append(list, map[string]any{"hostPort": hp.HostPort, "containerPort": hp.Container, "protocol": strings.ToLower(hp.Proto.String()), "hostIP": ip})
+			list = append(list, map[string]any{"hostPort": hp.HostPort, "containerPort": hp.Container,
+				"protocol": strings.ToLower(hp.Proto.String()), "hostIP": ip})
 		}
 		runtime["portMappings"] = list
 	}
@@ -201,7 +204,8 @@ func (n *Node) ReserveAddress(ctx context.Context, plugins *pinned.Binaries, c N
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	out, err := n.callCNI(ctx, cniCall{Plugins: plugins, Plugin: "host-local", Command: "ADD", ContainerID: name, NetNS: "none", IfName: name, Args: ipArg(want), Config: text})
+	out, err := n.callCNI(ctx, cniCall{Plugins: plugins, Plugin: "host-local", Command: "ADD", ContainerID: name, NetNS: "none", IfName: name,
+		Args: ipArg(want), Config: text})
 	if err != nil {
 		return netip.Addr{}, err
 	}

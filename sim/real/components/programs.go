@@ -62,7 +62,10 @@ func FindPrograms(near string) (*Programs, error) {
 			dir = up
 		}
 	}
-	return nil, fmt.Errorf("real components need the pinned Windows programs: there is no folder fixtures/windows-binaries above %s; set WINLAB_BINARIES to it", near)
+	return nil,
+		fmt.Errorf(
+			"real components need the pinned Windows programs: there is no folder fixtures/windows-binaries above %s; set WINLAB_BINARIES to it",
+			near)
 }
 
 func openPrograms(dir string) (*Programs, error) {
@@ -138,7 +141,8 @@ func (p *Programs) kubeProxy(v kube.Version) string {
 func (p *Programs) KubeProxy(ctx context.Context, v kube.Version) (*Program, error) {
 	found := p.kubeProxy(v)
 	if found == "" {
-		return nil, fmt.Errorf("kube-proxy %s is %w in %s, which has %s; kube-proxy.sh there adds one", v, errNotPinned, p.dir, strings.Join(p.Versions("kube-proxy"), ", "))
+		return nil, fmt.Errorf("kube-proxy %s is %w in %s, which has %s; kube-proxy.sh there adds one", v, errNotPinned, p.dir,
+			strings.Join(p.Versions("kube-proxy"), ", "))
 	}
 	return p.build(ctx, "kube-proxy", found)
 }
@@ -164,7 +168,8 @@ func (p *Programs) plugins(version string) string {
 func (p *Programs) Plugins(ctx context.Context, version string) (*Program, error) {
 	found := p.plugins(version)
 	if found == "" {
-		return nil, fmt.Errorf("the CNI plugins %s are %w in %s, which has %s", version, errNotPinned, p.dir, strings.Join(p.Versions("cni-plugins"), ", "))
+		return nil, fmt.Errorf("the CNI plugins %s are %w in %s, which has %s", version, errNotPinned, p.dir,
+			strings.Join(p.Versions("cni-plugins"), ", "))
 	}
 	return p.build(ctx, "cni-plugins", found)
 }

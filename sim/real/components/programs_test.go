@@ -30,7 +30,8 @@ func programs(t *testing.T, names ...string) string {
 // A lab's version without a patch means the newest patch that is pinned, one with a patch
 // that patch.
 func TestPinnedVersions(t *testing.T) {
-	dir := programs(t, "kube-proxy-1.9.9", "kube-proxy-1.20.4", "kube-proxy-1.20.15", "kube-proxy-1.36.3", "cni-plugins-0.8.6", "cni-plugins-1.9.1", "cni-plugins-1.10.0")
+	dir := programs(t, "kube-proxy-1.9.9", "kube-proxy-1.20.4", "kube-proxy-1.20.15", "kube-proxy-1.36.3", "cni-plugins-0.8.6",
+		"cni-plugins-1.9.1", "cni-plugins-1.10.0")
 	p, err := FindPrograms(filepath.Join(dir, "fixtures"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +39,8 @@ func TestPinnedVersions(t *testing.T) {
 	if got := fmt.Sprint(p.Versions("kube-proxy")); got != "[1.9.9 1.20.4 1.20.15 1.36.3]" {
 		t.Error(got)
 	}
-	for version, want := range map[string]string{"1.20": "1.20.15", "1.20.4": "1.20.4", "1.20.5": "", "1.36": "1.36.3", "1.36.2": "", "1.21": "", "1.3": ""} {
+	for version, want := range map[string]string{"1.20": "1.20.15", "1.20.4": "1.20.4", "1.20.5": "", "1.36": "1.36.3", "1.36.2": "",
+		"1.21": "", "1.3": ""} {
 		v, err := kube.ParseVersion(version)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +55,8 @@ func TestPinnedVersions(t *testing.T) {
 		}
 	}
 	v, _ := kube.ParseVersion("1.18")
-	if _, err := p.KubeProxy(t.Context(), v); !errors.Is(err, errNotPinned) || !strings.Contains(err.Error(), "1.9.9, 1.20.4, 1.20.15, 1.36.3") {
+	if _, err := p.KubeProxy(t.Context(), v); !errors.Is(err, errNotPinned) ||
+		!strings.Contains(err.Error(), "1.9.9, 1.20.4, 1.20.15, 1.36.3") {
 		t.Errorf("no kube-proxy 1.18: %v", err)
 	}
 	if _, err := p.Plugins(t.Context(), "0.8.5"); !errors.Is(err, errNotPinned) || !strings.Contains(err.Error(), "0.8.6, 1.9.1, 1.10.0") {
@@ -85,9 +88,10 @@ func TestNoPrograms(t *testing.T) {
 // Plugins answer in the form of the configuration's version.
 func TestResultOfADD(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"0.2.0":        {`{"cniVersion":"0.2.0","ip4":{"ip":"10.244.1.3/24","gateway":"10.244.1.2"},"dns":{}}`, "[10.244.1.3/24] 10.244.1.2"},
-		"1.0.0":        {`{"cniVersion":"1.0.0","ips":[{"address":"10.244.1.3/24","gateway":"10.244.1.2"}]}`, "[10.244.1.3/24] 10.244.1.2"},
-		"two families": {`{"ips":[{"address":"10.244.1.3/24","gateway":"10.244.1.2"},{"address":"fd00::3/64","gateway":"fd00::2"}]}`, "[10.244.1.3/24 fd00::3/64] 10.244.1.2"},
+		"0.2.0": {`{"cniVersion":"0.2.0","ip4":{"ip":"10.244.1.3/24","gateway":"10.244.1.2"},"dns":{}}`, "[10.244.1.3/24] 10.244.1.2"},
+		"1.0.0": {`{"cniVersion":"1.0.0","ips":[{"address":"10.244.1.3/24","gateway":"10.244.1.2"}]}`, "[10.244.1.3/24] 10.244.1.2"},
+		"two families": {`{"ips":[{"address":"10.244.1.3/24","gateway":"10.244.1.2"},{"address":"fd00::3/64","gateway":"fd00::2"}]}`,
+			"[10.244.1.3/24 fd00::3/64] 10.244.1.2"},
 	} {
 		var a Attached
 		if err := a.read([]byte(c.text)); err != nil || fmt.Sprint(a.Addresses, " ", a.Gateway) != c.want {

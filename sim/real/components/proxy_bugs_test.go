@@ -28,7 +28,8 @@ func proxyBugs() []proxyBug {
 	remote65 := slices.Sorted(slices.Values(append(slices.Clone(remote64), "remote endpoint 10.244.111.65")))
 	tooMany := func(t *testing.T, l *proxyLab) {
 		l.services(t, clusterIP("10.96.11.1", many(64)...))
-		if got := linesOnlyIn(held(l.state(t)), remote64); !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "10.96.11.1:80 ") }) {
+		if got := linesOnlyIn(held(l.state(t)), remote64); !slices.ContainsFunc(got,
+			func(s string) bool { return strings.HasPrefix(s, "10.96.11.1:80 ") }) {
 			t.Errorf("with 64 backends there is no load balancer: %q", got)
 		}
 		l.services(t, clusterIP("10.96.11.1", many(65)...))
@@ -138,8 +139,9 @@ func proxyBugs() []proxyBug {
 				s.Annotations = map[string]string{"preserve-destination": "true"}
 			}))
 		},
-		buggy:   [][]string{{"10.96.9.1:80 to port 8080 of 10.244.109.5", "remote endpoint 10.244.109.5"}},
-		healthy: []string{"10.96.9.1:80 to port 8080 of 10.244.109.5", "198.51.100.9:80 to port 8080 of 10.244.109.5", "remote endpoint 10.244.109.5"},
+		buggy: [][]string{{"10.96.9.1:80 to port 8080 of 10.244.109.5", "remote endpoint 10.244.109.5"}},
+		healthy: []string{"10.96.9.1:80 to port 8080 of 10.244.109.5", "198.51.100.9:80 to port 8080 of 10.244.109.5",
+			"remote endpoint 10.244.109.5"},
 	}, {
 		name: "a pod that is not ready yet takes nothing from the Service",
 		// 1.24 to 1.30 delete the load balancer first (deleteExistingLoadBalancer looks

@@ -255,7 +255,8 @@ func (l *proxyLab) createPod(t *testing.T, addr string) {
 		if err != nil {
 			return err
 		}
-		_, err = c.Create(hcn.Endpoint, n, `{"Name":"pod-`+addr+`","IpConfigurations":[{"IpAddress":"`+addr+`"}],"SchemaVersion":{"Major":2,"Minor":0}}`)
+		_, err = c.Create(hcn.Endpoint, n, `{"Name":"pod-`+addr+`","IpConfigurations":[{"IpAddress":"`+addr+
+			`"}],"SchemaVersion":{"Major":2,"Minor":0}}`)
 		return err
 	})
 }
@@ -265,7 +266,8 @@ func (l *proxyLab) startProxy(t *testing.T) {
 	t.Helper()
 	var err error
 	binaries := winetest.Binaries(t, "kube-proxy-"+l.c.version)
-	l.proxy, err = l.node.StartKubeProxy(t.Context(), KubeProxy{Binaries: binaries, API: l.api, Node: l.kube.Name, Network: "cbr0", Flags: append(l.c.flags(t), l.flags...)})
+	l.proxy, err = l.node.StartKubeProxy(t.Context(), KubeProxy{Binaries: binaries, API: l.api, Node: l.kube.Name, Network: "cbr0",
+		Flags: append(l.c.flags(t), l.flags...)})
 	if err != nil {
 		t.Fatal(err)
 	}

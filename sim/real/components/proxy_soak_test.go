@@ -248,7 +248,8 @@ func (s *soak) leftOver(t *testing.T, got, want programmed) []string {
 		}
 	}
 	if len(twice) > s.deaths.hns {
-		t.Errorf("HNS has died %d times and these %d backends have another remote endpoint: %s", s.deaths.hns, len(twice), strings.Join(twice, " "))
+		t.Errorf("HNS has died %d times and these %d backends have another remote endpoint: %s", s.deaths.hns, len(twice),
+			strings.Join(twice, " "))
 	} else if len(twice) > 0 {
 		t.Logf("these backends have another remote endpoint: %s", strings.Join(twice, " "))
 	}

@@ -17,8 +17,9 @@ import (
 // node, "10.244.2.7" of another, "10.244.0.7 win1" also of this one,
 // "10.244.1.7 starting" not ready yet.
 func clusterIP(vip string, backends ...string) *kube.Service {
-	s := &kube.Service{Namespace: "default", Name: "s" + strings.ReplaceAll(vip, ".", "-"), Type: "ClusterIP", ClusterIPs: []netip.Addr{netip.MustParseAddr(vip)},
-		Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080}}}
+	s := &kube.Service{Namespace: "default", Name: "s" + strings.ReplaceAll(vip, ".", "-"), Type: "ClusterIP",
+		ClusterIPs: []netip.Addr{netip.MustParseAddr(vip)},
+		Ports:      []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, Target: 8080}}}
 	for _, b := range backends {
 		addr, more, _ := strings.Cut(b, " ")
 		e := kube.Endpoint{Addr: netip.MustParseAddr(addr), Node: "win2", Ready: true, Serving: true}

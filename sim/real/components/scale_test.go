@@ -48,7 +48,8 @@ func (s scale) objects() []*kube.Service {
 		svc := clusterIP(fmt.Sprintf("10.96.%d.%d", i/250, i%250+1))
 		for j := range s.backends {
 			n := (i*s.backends + j) % s.pods
-			svc.Endpoints = append(svc.Endpoints, kube.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, byte(10 + n/250), byte(n%250 + 1)}), Node: "win2", Ready: true, Serving: true})
+			svc.Endpoints = append(svc.Endpoints, kube.Endpoint{Addr: netip.AddrFrom4([4]byte{10, 244, byte(10 + n/250), byte(n%250 + 1)}),
+				Node: "win2", Ready: true, Serving: true})
 		}
 		all = append(all, svc)
 	}
@@ -82,8 +83,9 @@ func (s scale) run(tb testing.TB) *scaled {
 		tb.Fatal(err)
 	}
 	service.With(func(h *hns.Service) {
-		_, err = h.CreateNetwork(hns.Network{Name: "cbr0", Type: hns.L2Bridge, Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24",
-			Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}})
+		_, err = h.CreateNetwork(hns.Network{Name: "cbr0", Type: hns.L2Bridge,
+			Ipams: []hns.Ipam{{Type: "Static", Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24",
+				Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}})
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -197,7 +199,8 @@ func (r *scaled) String() string {
 		all = append(all, fmt.Sprintf("%s %d", f, n))
 	}
 	slices.Sort(all)
-	return fmt.Sprintf("%v from the start of the process to the last call, %d calls, %.0f a second: %s", r.took.Round(10*time.Millisecond), r.total,
+	return fmt.Sprintf("%v from the start of the process to the last call, %d calls, %.0f a second: %s", r.took.Round(10*time.Millisecond),
+		r.total,
 		float64(r.total)/r.took.Seconds(), strings.Join(all, ", "))
 }
 

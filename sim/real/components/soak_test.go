@@ -76,7 +76,8 @@ func TestKubeProxySoak(t *testing.T) {
 			if len(left) == 0 {
 				t.Error("kube-proxy has started and has left no remote endpoint that nobody uses: the upstream bug has gone, say so here")
 			}
-			t.Logf("after kube-proxy's last start its %d load balancers and %d remote endpoints are those of a fresh start; %d endpoints are left over",
+			t.Logf(
+				"after kube-proxy's last start its %d load balancers and %d remote endpoints are those of a fresh start; %d endpoints are left over",
 				len(want.balancers), len(want.endpoints), len(left))
 
 			// HNS dies and starts; kube-proxy has tried to sync in between.
@@ -99,11 +100,13 @@ func TestKubeProxySoak(t *testing.T) {
 			if stale == 0 {
 				t.Error("kube-proxy has tried to sync while HNS was down and no load balancer is stale: the upstream bug has gone, say so here")
 			}
-			t.Logf("after HNS's last restart %d of %d load balancers are stale, and HNS has refused %d frontends (0xb7); %d endpoints are left over", stale, len(want.balancers), len(no), len(left))
+			t.Logf("after HNS's last restart %d of %d load balancers are stale, and HNS has refused %d frontends (0xb7); %d endpoints are left over",
+				stale, len(want.balancers), len(no), len(left))
 			if s.changed != changes {
 				t.Errorf("%d changes, want %d", s.changed, changes)
 			}
-			t.Logf("%d changes of endpoints, %d deaths of kube-proxy and %d of HNS in %v", s.changed, s.deaths.proxy, s.deaths.hns, time.Since(begin).Round(time.Millisecond))
+			t.Logf("%d changes of endpoints, %d deaths of kube-proxy and %d of HNS in %v", s.changed, s.deaths.proxy, s.deaths.hns,
+				time.Since(begin).Round(time.Millisecond))
 		})
 	}
 }

@@ -24,7 +24,8 @@ func TestBuildIsCachedByContent(t *testing.T) {
 	write("go.mod", "module winlab.dev/x\n\ngo 1.26.0\n")
 	write("main.go", "package main\n\nfunc main() {}\n")
 	write("x_test.go", "//go:build extra\n\npackage main\n\nimport \"testing\"\n\nfunc TestX(*testing.T) {}\n")
-	write("binaries.yaml", "binaries:\n- {name: x.exe, package: winlab.dev/x}\n- {name: x.test.exe, package: winlab.dev/x, test: true, tags: [extra]}\n")
+	write("binaries.yaml",
+		"binaries:\n- {name: x.exe, package: winlab.dev/x}\n- {name: x.test.exe, package: winlab.dev/x, test: true, tags: [extra]}\n")
 	t.Setenv("GOFLAGS", "-tags=does-not-matter -mod=mod") // a user's settings
 	t.Setenv("GOOS", "plan9")
 	if b, err := Cached(t.Context(), dir); b != nil || err != nil {

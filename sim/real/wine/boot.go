@@ -127,7 +127,8 @@ func processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	var all []string
 	for line := range strings.Lines(string(text)) {
-		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"vendor_id", "cpu family", "model", "model name", "stepping", "flags"}, strings.TrimSpace(name)) {
+		if name, _, _ := strings.Cut(line, ":"); slices.Contains([]string{"vendor_id", "cpu family", "model", "model name", "stepping", "flags"},
+			strings.TrimSpace(name)) {
 			all = append(all, line)
 		}
 		if line == "\n" {

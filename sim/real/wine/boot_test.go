@@ -59,13 +59,15 @@ func TestServicesStartWhenNeeded(t *testing.T) {
 // environment go before.
 func TestNames(t *testing.T) {
 	w, dll, hello := need(t)
-	p, err := w.Prefix(t.Context(), Config{Dir: t.TempDir(), Build: builds.MustLookup("2022"), Boot: booter(dll), DLLs: []string{dll}, HostName: "web-7d4b9c6f5-x2x4z.example.com"})
+	p, err := w.Prefix(t.Context(), Config{Dir: t.TempDir(), Build: builds.MustLookup("2022"), Boot: booter(dll), DLLs: []string{dll},
+		HostName: "web-7d4b9c6f5-x2x4z.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	system32 := filepath.Join(p.Dir, "drive_c", "windows", "system32")
-	show := Command{Path: filepath.Join(system32, "cmd.exe"), Args: []string{"/c", "echo %username% %userdomain% %userprofile% %computername%"}}
+	show := Command{Path: filepath.Join(system32, "cmd.exe"), Args: []string{"/c",
+		"echo %username% %userdomain% %userprofile% %computername%"}}
 	for _, c := range []struct {
 		env  []string
 		want string
@@ -78,10 +80,13 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q, want %q", r.Stdout, c.want)
 		}
 	}
-	if r := run(t, p, Command{Path: hello, Args: []string{"show", `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`, "Hostname", "Domain"}}); !strings.Contains(r.Stdout, "Hostname string web-7d4b9c6f5-x2x4z\n") || !strings.Contains(r.Stdout, "Domain string example.com\n") {
+	if r := run(t, p, Command{Path: hello, Args: []string{"show", `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`, "Hostname",
+		"Domain"}}); !strings.Contains(r.Stdout, "Hostname string web-7d4b9c6f5-x2x4z\n") ||
+		!strings.Contains(r.Stdout, "Domain string example.com\n") {
 		t.Errorf("%q", r.Stdout)
 	}
-	if r := run(t, p, Command{Path: show.Path, Args: []string{"/c", `cd /d %userprofile% && cd`}, Env: UserEnv("ContainerUser")}); !strings.EqualFold(strings.TrimSpace(r.Stdout), `C:\users\ContainerUser`) {
+	if r := run(t, p, Command{Path: show.Path, Args: []string{"/c", `cd /d %userprofile% && cd`},
+		Env: UserEnv("ContainerUser")}); !strings.EqualFold(strings.TrimSpace(r.Stdout), `C:\users\ContainerUser`) {
 		t.Errorf("the user's folder: %q %q", r.Stdout, r.Stderr)
 	}
 }

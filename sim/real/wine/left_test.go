@@ -75,7 +75,8 @@ func untilInterrupted(t *testing.T, w *Wine, config Config, hello string) {
 // no process, no folder.
 func TestNothingIsLeft(t *testing.T) {
 	_, dll, hello := need(t)
-	signals := map[string]os.Signal{"killed": os.Kill, "terminated": syscall.SIGTERM, "interrupted": os.Interrupt, "interrupted while Wine starts": os.Interrupt}
+	signals := map[string]os.Signal{"killed": os.Kill, "terminated": syscall.SIGTERM, "interrupted": os.Interrupt,
+		"interrupted while Wine starts": os.Interrupt}
 	for _, how := range []string{"panic", "timeout", "killed", "terminated", "interrupted", "interrupted while Wine starts"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

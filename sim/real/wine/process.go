@@ -108,7 +108,8 @@ func (p *Prefix) process(c Command) *Process {
 	number := p.started
 	p.mu.Unlock()
 	log := filepath.Join(p.logs, fmt.Sprintf("%03d-%s", number, strings.TrimSuffix(filepath.Base(c.Path), ".exe")))
-	return &Process{stdout: log + ".stdout", Stderr: log + ".stderr", prefix: p, command: c, grace: cmp.Or(c.grace, 5*time.Second), done: make(chan struct{})}
+	return &Process{stdout: log + ".stdout", Stderr: log + ".stderr", prefix: p, command: c, grace: cmp.Or(c.grace, 5*time.Second),
+		done: make(chan struct{})}
 }
 
 // linux is the process of Linux that runs the program.

@@ -328,7 +328,8 @@ func TestUnixListeners(t *testing.T) {
 func TestUDP(t *testing.T) {
 	w, dll, hello := need(t)
 	p := newPrefix(t, w, dll, "2022")
-	if r := run(t, p, Command{Path: hello, Args: []string{"udp"}}); r.Code != 0 || strings.TrimSpace(r.Stdout) != "got a datagram true <nil> <nil>" {
+	if r := run(t, p, Command{Path: hello, Args: []string{"udp"}}); r.Code != 0 ||
+		strings.TrimSpace(r.Stdout) != "got a datagram true <nil> <nil>" {
 		t.Errorf("code %d: %s%s", r.Code, r.Stdout, r.Stderr)
 	}
 }
@@ -344,11 +345,13 @@ func TestStartedAgain(t *testing.T) {
 		c    Command
 		want string
 	}{
-		{"never says anything", Command{Path: hello, Args: []string{"exit", "3"}, Speaks: true}, "code 3, without any output: Wine did not start it, at start 3"},
+		{"never says anything", Command{Path: hello, Args: []string{"exit", "3"}, Speaks: true},
+			"code 3, without any output: Wine did not start it, at start 3"},
 		{"need not", Command{Path: hello, Args: []string{"exit", "3"}}, "code 3"},
 		{"ends well", Command{Path: hello, Args: []string{"exit", "0"}, Speaks: true}, "code 0"},
 		{"says it", Command{Path: cmd, Args: []string{"/c", "echo why&exit 4"}, Speaks: true}, "code 4"},
-		{"says it the second time", Command{Path: cmd, Args: []string{"/c", "if exist once (echo why&exit 5) else (copy nul once >nul&exit 6)"}, Speaks: true}, "code 5, at start 2"},
+		{"says it the second time", Command{Path: cmd, Args: []string{"/c", "if exist once (echo why&exit 5) else (copy nul once >nul&exit 6)"},
+			Speaks: true}, "code 5, at start 2"},
 	} {
 		r, err := p.Start(t.Context(), c.c)
 		if err != nil {

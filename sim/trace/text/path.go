@@ -176,7 +176,8 @@ func (p *printer) steps(steps []trace.Step, from int, seen *trace.Seen) {
 	for i := from; i < len(steps); i++ {
 		if loops && i == turn.From+turn.Len {
 			i += turn.Len * (turn.Times - 1)
-			p.para(2, warn, fmt.Sprintf("steps %d-%d repeat, %d times in all; -v shows them", steps[turn.From].N, steps[turn.From+turn.Len-1].N, turn.Times))
+			p.para(2, warn, fmt.Sprintf("steps %d-%d repeat, %d times in all; -v shows them", steps[turn.From].N, steps[turn.From+turn.Len-1].N,
+				turn.Times))
 			if started = false; i == len(steps) {
 				break
 			}

@@ -128,7 +128,8 @@ func TestTerminalSafe(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"a\x1b[2Jb": `a\x1b[2Jb`, "a\nb": `a\nb`, "a\tb": `a\tb`, "\xff": `\xff`, "\u202e": `\u202e`, "ä·": "ä·", "\x7f": `\x7f`, "\uFFFD": `\ufffd`,
+		"a\x1b[2Jb": `a\x1b[2Jb`, "a\nb": `a\nb`, "a\tb": `a\tb`, "\xff": `\xff`, "\u202e": `\u202e`, "ä·": "ä·", "\x7f": `\x7f`,
+		"\uFFFD": `\ufffd`,
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
@@ -202,7 +203,8 @@ func TestLoopIsFolded(t *testing.T) {
 	tr := &trace.Trace{Verdict: trace.Looped, Reason: trace.TTLExceeded, Paths: []trace.Path{{Verdict: trace.Looped}}}
 	steps := &tr.Paths[0].Steps
 	for i := range 40 {
-		*steps = append(*steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win1"}[i%2], Action: trace.ActForward, Event: trace.Note("forwarded")})
+		*steps = append(*steps, trace.Step{N: i + 1, Leg: trace.Request, Place: []string{"gw", "win1"}[i%2], Action: trace.ActForward,
+			Event: trace.Note("forwarded")})
 	}
 	for detail, want := range map[Detail]int{Normal: 2, Verbose: 40} {
 		var b strings.Builder

@@ -71,13 +71,15 @@ func TestFeatures(t *testing.T) {
 		{"17763.1", "9.1", nil, []Feature{V2API, RemoteSubnet, HostRoute, OverlayNetwork, DSR}},
 		{"17763.437", "9.2", []Feature{V2API, RemoteSubnet, HostRoute, OverlayNetwork}, []Feature{DSR, LocalRoutedVIP, PortPoolSharing}},
 		{"17763.1431", "9.2", []Feature{PortPoolSharing}, []Feature{DSR, LocalRoutedVIP, Slash32EndpointPrefixes}},
-		{"17763.1432", "9.3", []Feature{DSR, LocalRoutedVIP, Slash32EndpointPrefixes}, []Feature{VxlanPort, SessionAffinity, PreserveDestination, LocalRoutedHostPort, IPv6DualStack, L4Proxy}},
+		{"17763.1432", "9.3", []Feature{DSR, LocalRoutedVIP, Slash32EndpointPrefixes},
+			[]Feature{VxlanPort, SessionAffinity, PreserveDestination, LocalRoutedHostPort, IPv6DualStack, L4Proxy}},
 		{"18362.1256", "10.2", []Feature{DSR, PreserveDestination}, []Feature{VxlanPort, Slash32EndpointPrefixes}},
 		{"18363.1015", "10.2", []Feature{DSR}, []Feature{VxlanPort}},
 		{"18363.1016", "10.3", []Feature{DSR, VxlanPort}, nil},
 		{"19041.609", "11.0", []Feature{VxlanPort, AclSupportForProtocol252}, []Feature{IPv6DualStack, SessionAffinity}},
 		{"19041.610", "11.10", []Feature{IPv6DualStack}, []Feature{SessionAffinity, L4Proxy}},
-		{"20348.2762", "14.0", []Feature{SessionAffinity, SetPolicy, TierAcl, L4Proxy, L4WfpProxy, LocalRoutedHostPort}, []Feature{NetworkACL, ModifyLoadbalancer}},
+		{"20348.2762", "14.0", []Feature{SessionAffinity, SetPolicy, TierAcl, L4Proxy, L4WfpProxy, LocalRoutedHostPort},
+			[]Feature{NetworkACL, ModifyLoadbalancer}},
 		{"26100.4061", "15.4", []Feature{NetworkACL, NestedIpSet, DisableHostPort, ModifyLoadbalancer, Accelnet}, nil},
 	} {
 		b := MustLookup(tt.build)

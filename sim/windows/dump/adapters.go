@@ -42,7 +42,8 @@ var (
 )
 
 // gateways are the words for a gateway that ipconfig uses in some languages.
-var gateways = []string{"gateway", "passerelle", "puerta de enlace", "шлюз", "默认网关", "預設閘道", "ゲートウェイ", "게이트웨이", "brama domyślna", "výchozí brána"}
+var gateways = []string{"gateway", "passerelle", "puerta de enlace", "шлюз", "默认网关", "預設閘道", "ゲートウェイ", "게이트웨이", "brama domyślna",
+	"výchozí brána"}
 
 // IPConfig reads ipconfig /all: the host's name, which is its first field, and its
 // adapters. Headings and keys are translated on other languages of Windows; what can
@@ -176,12 +177,14 @@ func adapterName(text string) string {
 // AdapterOf takes what Get-NetAdapter and Get-NetIPAddress show, in any form; one of
 // Get-NetIPAddress has an address and no description.
 func AdapterOf(o *yaml.Node) (a Adapter, ok bool) {
-	a = Adapter{Name: Str(o, "Name", "ifAlias", "InterfaceAlias"), Description: Str(o, "InterfaceDescription"), MAC: Str(o, "MacAddress"), Up: true, Place: Place{Line: o.Line}}
+	a = Adapter{Name: Str(o, "Name", "ifAlias", "InterfaceAlias"), Description: Str(o, "InterfaceDescription"), MAC: Str(o, "MacAddress"),
+		Up: true, Place: Place{Line: o.Line}}
 	a.Index, _ = strconv.Atoi(Str(o, "ifIndex", "InterfaceIndex"))
 	switch {
 	case Has(o, "VMName"):
 		return a, false
-	case Has(o, "InterfaceDescription", "MacAddress") || Has(o, "ifAlias", "InterfaceDescription") || Has(o, "InterfaceDescription", "Status", "LinkSpeed"):
+	case Has(o, "InterfaceDescription", "MacAddress") || Has(o, "ifAlias", "InterfaceDescription") ||
+		Has(o, "InterfaceDescription", "Status", "LinkSpeed"):
 		if s := Str(o, "Status"); s != "" {
 			a.Up = strings.EqualFold(s, "Up") || s == "1"
 		}

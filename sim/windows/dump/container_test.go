@@ -13,7 +13,8 @@ func TestIPConfigOfAContainer(t *testing.T) {
 		"vEthernet (vpcbr06684cbed472)":                     true,
 		"vEthernet (9fcd829dc8aee649e5d3a0c5800e_l2bridge)": false,
 	} {
-		text := "Windows IP Configuration\n\n   Host Name . . . . . . . . . . . . : a\n\nEthernet adapter " + name + ":\n\n   IPv4 Address. . . . . . . . . . . : 10.244.1.7(Preferred)\n   Subnet Mask . . . . . . . . . . . : 255.255.255.0\n"
+		text := "Windows IP Configuration\n\n   Host Name . . . . . . . . . . . . : a\n\nEthernet adapter " + name +
+			":\n\n   IPv4 Address. . . . . . . . . . . : 10.244.1.7(Preferred)\n   Subnet Mask . . . . . . . . . . . : 255.255.255.0\n"
 		if _, _, ok := IPConfig(Split("a.txt", text)); ok != node {
 			t.Errorf("%s is of the node: %v", name, ok)
 		}

@@ -9,7 +9,8 @@ import (
 // Counters that are written are read, with or without a /list-rule before them.
 func TestCounters(t *testing.T) {
 	s := &State{Facts: Facts{Ports: []Port{{Name: "F2A203DC-F7AB-4354-B969-8F60C466685A", Rules: []Rule{
-		{Layer: "ACL", Group: "IN", Name: "web", Priority: 100, Type: "allow", Conditions: []string{"Protocols : 6"}, Counts: &RuleCounts{Matched: 12, Dropped: 0}},
+		{Layer: "ACL", Group: "IN", Name: "web", Priority: 100, Type: "allow", Conditions: []string{"Protocols : 6"},
+			Counts: &RuleCounts{Matched: 12, Dropped: 0}},
 		{Layer: "ACL", Group: "IN", Name: "rest", Priority: 200, Type: "block", Counts: &RuleCounts{Matched: 7, Dropped: 7}},
 	}}}}}
 	for name, text := range map[string]string{

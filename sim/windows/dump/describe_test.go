@@ -26,7 +26,8 @@ func describe(b *strings.Builder, n *Node) {
 			b.WriteByte('\n')
 		}
 		for _, x := range n.HNS.Endpoints {
-			fmt.Fprintf(b, "%d: endpoint %s %s on %s %v state %d remote %v compartment %d by %s", x.Origin.Line, x.ID, x.Name, x.HostComputeNetwork, x.Addresses(), x.State, x.Remote(), x.Compartment, x.Gateway(false))
+			fmt.Fprintf(b, "%d: endpoint %s %s on %s %v state %d remote %v compartment %d by %s", x.Origin.Line, x.ID, x.Name, x.HostComputeNetwork,
+				x.Addresses(), x.State, x.Remote(), x.Compartment, x.Gateway(false))
 			for _, p := range x.Policies {
 				fmt.Fprintf(b, " %s%s", p.Type(), p.JSON())
 			}
@@ -36,7 +37,8 @@ func describe(b *strings.Builder, n *Node) {
 			fmt.Fprintf(b, "namespace %s %s compartment %d\n", x.ID, x.Type, x.NamespaceId)
 		}
 		for _, x := range n.HNS.LoadBalancers {
-			fmt.Fprintf(b, "%d: load balancer %s %v %v to %v flags %d source %s\n", x.Origin.Line, x.ID, x.FrontendVIPs, x.PortMappings, x.HostComputeEndpoints, x.Flags, x.SourceVIP)
+			fmt.Fprintf(b, "%d: load balancer %s %v %v to %v flags %d source %s\n", x.Origin.Line, x.ID, x.FrontendVIPs, x.PortMappings,
+				x.HostComputeEndpoints, x.Flags, x.SourceVIP)
 		}
 	}
 	for _, r := range n.Routes {

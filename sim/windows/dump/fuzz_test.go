@@ -117,12 +117,23 @@ func FuzzRead(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte(allOfThem))
-	f.Add(utf.Encode16("PS C:\\> Get-HnsEndpoint\n\nID : B1\nIPAddress : 10.0.0.4\nVirtualNetwork : A1\nPolicies : {@{Type=OutBoundNAT; ExceptionList={a, b...}}...}\n"))
-	f.Add([]byte("Policy for port : \n53020B6A-651A-46C8-B089-C825BEC0F1A9\n LAYER : A\n GROUP : B\n RULE :\n Friendly name : x\n Conditions:\n a : b\n NAT RANGE : 10.0.0.4 1 2\n"))
-	f.Add([]byte("I1107 06:45:21.073167 1 hns.go:1] Result : {\"Success\":true,\"Output\":[{\"ID\":\"A\",\"Subnets\":[]}]}\nI1107 06:45:21.073167 1 x] Deleted Hns loadbalancer 0be07c06-353c-4fbf-8ebc-5531f877e68a\n"))
-	f.Add([]byte(`PS C:\k> vfpctrl /port A /layer B /list-rule /format 1` + "\n" + `{"Rules":[{"Id":"x","Conditions":[{"ProtocolList":[6],"DestinationIPv4RangeList":[{"L":"10.0.0.1","H":"10.0.0.2"}]}]}]}` + "\n"))
-	f.Add([]byte("I1107 06:45:21.073167 1 a] x\nI1107 06:45:21.073167 1 b] Hns loadbalancer policy resource loadBalancer=&{Id:e2a093a0-e992-4b0e-9c4e-70f125aaa323 HostComputeEndpoints:[c4ca688b-f76e-4c80-8a26-2476e7f6b001] FrontendVIPs:[10.0.0.1] PortMappings:[{Protocol:6 InternalPort:80 ExternalPort:80}]}\nPS C:\\> Get-NetIPInterface\n\nifIndex InterfaceAlias AddressFamily NlMtu(Bytes)\n------- -------------- ------------- ------------\n5 a IPv4 1500\n"))
-	f.Add([]byte("Windows IP Configuration\n\n   Host Name . . . : w\n\nEthernet adapter a:\n\n   IPv4 Address. . . : 10.0.0.4\n   Subnet Mask . . . : 255.0.0.0\n   Default Gateway . . . : 10.0.0.1\n"))
+	f.Add(
+		utf.Encode16(
+			"PS C:\\> Get-HnsEndpoint\n\nID : B1\nIPAddress : 10.0.0.4\nVirtualNetwork : A1\nPolicies : {@{Type=OutBoundNAT; ExceptionList={a, b...}}...}\n"))
+	f.Add(
+		[]byte(
+			"Policy for port : \n53020B6A-651A-46C8-B089-C825BEC0F1A9\n LAYER : A\n GROUP : B\n RULE :\n Friendly name : x\n Conditions:\n a : b\n NAT RANGE : 10.0.0.4 1 2\n"))
+	f.Add(
+		[]byte(
+			"I1107 06:45:21.073167 1 hns.go:1] Result : {\"Success\":true,\"Output\":[{\"ID\":\"A\",\"Subnets\":[]}]}\nI1107 06:45:21.073167 1 x] Deleted Hns loadbalancer 0be07c06-353c-4fbf-8ebc-5531f877e68a\n"))
+	f.Add([]byte(`PS C:\k> vfpctrl /port A /layer B /list-rule /format 1` + "\n" +
+		`{"Rules":[{"Id":"x","Conditions":[{"ProtocolList":[6],"DestinationIPv4RangeList":[{"L":"10.0.0.1","H":"10.0.0.2"}]}]}]}` + "\n"))
+	f.Add(
+		[]byte(
+			"I1107 06:45:21.073167 1 a] x\nI1107 06:45:21.073167 1 b] Hns loadbalancer policy resource loadBalancer=&{Id:e2a093a0-e992-4b0e-9c4e-70f125aaa323 HostComputeEndpoints:[c4ca688b-f76e-4c80-8a26-2476e7f6b001] FrontendVIPs:[10.0.0.1] PortMappings:[{Protocol:6 InternalPort:80 ExternalPort:80}]}\nPS C:\\> Get-NetIPInterface\n\nifIndex InterfaceAlias AddressFamily NlMtu(Bytes)\n------- -------------- ------------- ------------\n5 a IPv4 1500\n"))
+	f.Add(
+		[]byte(
+			"Windows IP Configuration\n\n   Host Name . . . : w\n\nEthernet adapter a:\n\n   IPv4 Address. . . : 10.0.0.4\n   Subnet Mask . . . : 255.0.0.0\n   Default Gateway . . . : 10.0.0.1\n"))
 	build := builds.MustLookup("2022")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<16 {

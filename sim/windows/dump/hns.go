@@ -127,7 +127,8 @@ func (r *reader) take(t hns.DumpText) {
 	counts := []struct {
 		what string
 		n    int
-	}{{"HNS networks", len(d.Networks)}, {"HNS endpoints", len(d.Endpoints)}, {"HNS namespaces", len(d.Namespaces)}, {"HNS load balancers", len(d.LoadBalancers)}, {"HNS routes", len(d.Routes)}}
+	}{{"HNS networks", len(d.Networks)}, {"HNS endpoints", len(d.Endpoints)}, {"HNS namespaces", len(d.Namespaces)},
+		{"HNS load balancers", len(d.LoadBalancers)}, {"HNS routes", len(d.Routes)}}
 	for _, c := range counts {
 		if c.n > 0 {
 			r.addForm(c.what)
@@ -166,8 +167,10 @@ func (n *Node) mistakes(file string, err error) {
 }
 
 // hnsKeys are fields of which each object of HNS has one.
-var hnsKeys = []string{"VirtualNetwork", "VirtualNetworkName", "HostComputeNetwork", "IpConfigurations", "FrontendVIPs", "HostComputeEndpoints", "References", "Ipams",
-	"Subnets", "MacPools", "MacPool", "ManagementIP", "NamespaceId", "CompartmentGuid", "IsRemoteEndpoint", "Setting", "LayeredOn", "IsDefault", "ResourceList", "NatName"}
+var hnsKeys = []string{"VirtualNetwork", "VirtualNetworkName", "HostComputeNetwork", "IpConfigurations", "FrontendVIPs",
+	"HostComputeEndpoints", "References", "Ipams",
+	"Subnets", "MacPools", "MacPool", "ManagementIP", "NamespaceId", "CompartmentGuid", "IsRemoteEndpoint", "Setting", "LayeredOn",
+	"IsDefault", "ResourceList", "NatName"}
 
 // isHNS reports whether an object is one of HNS.
 func isHNS(o *yaml.Node) bool {

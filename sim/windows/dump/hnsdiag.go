@@ -22,8 +22,9 @@ type Item struct {
 
 var (
 	diagItem = lazyregexp.New(`^(Network|Endpoint|Namespace|Load ?Balancer)\s+:\s*([0-9A-Fa-f-]{36})\s*$`)
-	diagHead = map[string]string{"Networks:": "Network", "Endpoints:": "Endpoint", "Namespaces:": "Namespace", "LoadBalancers:": "LoadBalancer"}
-	guidEnd  = lazyregexp.New(`[0-9A-Fa-f]{8}-[0-9A-Fa-f-]{27}`)
+	diagHead = map[string]string{"Networks:": "Network", "Endpoints:": "Endpoint", "Namespaces:": "Namespace",
+		"LoadBalancers:": "LoadBalancer"}
+	guidEnd = lazyregexp.New(`[0-9A-Fa-f]{8}-[0-9A-Fa-f-]{27}`)
 )
 
 // Hnsdiag reads hnsdiag list all, of which two forms are known: sections with

@@ -65,7 +65,8 @@ func (f *Facts) ReadText(c *Command, l Lines) []string {
 func (f *Facts) netInterface(l Lines, o *yaml.Node) bool {
 	name := Str(o, "InterfaceAlias")
 	forwarding := Child(o, "Forwarding")
-	if name == "" || Child(o, "AddressFamily", "NlMtu", "NlMtu(Bytes)", "InterfaceMetric", "Forwarding") == nil || Has(o, "DestinationPrefix") || Has(o, "IPAddress") {
+	if name == "" || Child(o, "AddressFamily", "NlMtu", "NlMtu(Bytes)", "InterfaceMetric", "Forwarding") == nil ||
+		Has(o, "DestinationPrefix") || Has(o, "IPAddress") {
 		return false
 	}
 	i := Interface{Name: name, Place: l.placeOf(o.Line)}
@@ -180,7 +181,8 @@ func (f *Facts) excludedRows(l Lines, i int, of PortRange) int {
 		}
 		a, _ := strconv.Atoi(m[1])
 		b, _ := strconv.Atoi(m[2])
-		f.Excluded = append(f.Excluded, PortRange{Protocol: of.Protocol, IPv6: of.IPv6, First: a, Last: b, Administered: m[3] != "", Place: l.Place(i)})
+		f.Excluded = append(f.Excluded, PortRange{Protocol: of.Protocol, IPv6: of.IPv6, First: a, Last: b, Administered: m[3] != "",
+			Place: l.Place(i)})
 	}
 	return i
 }

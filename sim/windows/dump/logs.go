@@ -26,7 +26,8 @@ func isLog(l Lines) bool {
 // plugins. kube-proxy names what it has made, in JSON or in Go's notation
 // (kubernetes/kubernetes pkg/proxy/winkernel, 1.20 to 1.37); hcsshim logs requests and
 // answers (hcn/hcnglobals.go and internal/hns/hnsfuncs.go), flanneld networks that it found.
-var hnsInLog = []string{"Hns loadbalancer policy resource", "Hns Endpoint resource", "Network Response ", "HNS network [", "hcsshim::HNSEndpoint", "hcsshim::HNSNetwork", "Result :", "[HNSCall]", "Network Request Json", "Endpoint Request Json"}
+var hnsInLog = []string{"Hns loadbalancer policy resource", "Hns Endpoint resource", "Network Response ", "HNS network [",
+	"hcsshim::HNSEndpoint", "hcsshim::HNSNetwork", "Result :", "[HNSCall]", "Network Request Json", "Endpoint Request Json"}
 
 // goneInLog are texts before an object that kube-proxy is about to delete.
 var goneInLog = []string{"Removing Policy", "Remove Policy"}
@@ -59,7 +60,8 @@ func (r *reader) log(l Lines) {
 	}
 	if len(seen.Networks)+len(seen.Endpoints)+len(seen.LoadBalancers) > 0 {
 		r.addForm("objects of HNS")
-		r.n.notice("objects of HNS in a log", "the objects are as the log shows them last; changes that the log does not show are not known", Place{File: l.File, Line: l.First})
+		r.n.notice("objects of HNS in a log", "the objects are as the log shows them last; changes that the log does not show are not known",
+			Place{File: l.File, Line: l.First})
 		r.n.hnsDump().Add(seen)
 	}
 }

@@ -49,7 +49,8 @@ unread 0
 
 // TestDropReason: a reason may have a comma in it.
 func TestDropReason(t *testing.T) {
-	l := ReadPacketLog(Split("x", "Drop: PktGroupId 1, PktNumber 1, Appearance 0, Direction Rx , Type IP , Component 49, Filter 1, DropReason a, b , DropLocation 0xE000460A, OriginalSize 40, LoggedSize 40\n\tDrop: ip: 10.0.0.1.1 > 10.0.0.2.2: UDP, length 3"))
+	l := ReadPacketLog(Split("x",
+		"Drop: PktGroupId 1, PktNumber 1, Appearance 0, Direction Rx , Type IP , Component 49, Filter 1, DropReason a, b , DropLocation 0xE000460A, OriginalSize 40, LoggedSize 40\n\tDrop: ip: 10.0.0.1.1 > 10.0.0.2.2: UDP, length 3"))
 	if len(l.Sightings) != 1 || l.Sightings[0].DropReason != "a, b" || l.Sightings[0].DropCode != "0xE000460A" {
 		t.Errorf("%+v", l)
 	}

@@ -73,7 +73,9 @@ func (n *Node) finish() {
 	n.Routes = distinct(n.Routes)
 	n.gateways()
 	if len(n.Interfaces) > 0 && !slices.ContainsFunc(n.Interfaces, func(i Interface) bool { return i.Shown }) {
-		n.notice("Get-NetIPInterface", "the table has no Forwarding column, so it does not say whether the node forwards packets; collect it again with: "+forwardingCommand, n.Interfaces[0].Place)
+		n.notice("Get-NetIPInterface",
+			"the table has no Forwarding column, so it does not say whether the node forwards packets; collect it again with: "+forwardingCommand,
+			n.Interfaces[0].Place)
 	}
 	n.summaries()
 	if n.HNS != nil {
@@ -105,7 +107,8 @@ func (n *Node) gateways() {
 	}
 	if n.Routes = distinct(n.Routes); len(n.Routes) > 0 {
 		n.OnlyGateways = true
-		n.notice("routes of the node", "no file shows them, so the only route is ipconfig's default gateway; add the output of: route print", n.Routes[0].Place)
+		n.notice("routes of the node", "no file shows them, so the only route is ipconfig's default gateway; add the output of: route print",
+			n.Routes[0].Place)
 	}
 }
 
@@ -213,7 +216,8 @@ func (n *Node) read(name string, data []byte) bool {
 	n.Mistakes = append(n.Mistakes, broken...)
 	r.broken = len(broken) > 0
 	r.sections(all)
-	if head := strings.TrimSpace(text); len(broken) == 0 && len(r.f.As) == 0 && (strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[")) {
+	if head := strings.TrimSpace(text); len(broken) == 0 && len(r.f.As) == 0 &&
+		(strings.HasPrefix(head, "{") || strings.HasPrefix(head, "[")) {
 		r.take(hns.DumpText{Name: name, JSON: []byte(text)}) // for its mistakes
 	}
 	return len(r.f.As) > 0
@@ -256,7 +260,8 @@ func (n *Node) summaries() {
 	}
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
 		all := missing[file]
-		why := fmt.Sprintf("%d objects, the first of them %s %s, are shown without their fields; collect it again with: hnsdiag list all -d", len(all), strings.ToLower(all[0].Kind), all[0].ID)
+		why := fmt.Sprintf("%d objects, the first of them %s %s, are shown without their fields; collect it again with: hnsdiag list all -d",
+			len(all), strings.ToLower(all[0].Kind), all[0].ID)
 		if n.HNS == nil {
 			n.mistake(file, all[0].Place.Line, "%s", why)
 		} else {

@@ -30,14 +30,16 @@ func read(t *testing.T, name, text string) *Node {
 // TestJSON: the same objects, as people save them.
 func TestJSON(t *testing.T) {
 	for name, text := range map[string]string{
-		"one after the other":  allOfThem,
-		"on one line":          strings.ReplaceAll(allOfThem, "\n", ""),
-		"UTF-16":               string(utf.Encode16(allOfThem)),
-		"with a mark":          "\xef\xbb\xbf" + allOfThem,
-		"replies":              `{"Success":true,"Output":[` + aNetwork + `]}{"Success":true,"Output":[` + anEnd + `]} {"Output":[` + aList + `],"Success":true}`,
-		"hnsdiag -d":           "Networks:\n[" + aNetwork + "]\nEndpoints:\n[" + anEnd + "]\nLoadBalancers:\n[" + aList + "]\n",
-		"keyed":                `{"Networks":[` + aNetwork + `],"Endpoints":[` + anEnd + `],"LoadBalancers":[` + aList + `]}`,
-		"a transcript":         "PS C:\\k> Get-HnsNetwork | ConvertTo-Json -Depth 10\n" + aNetwork + "\nPS C:\\k> Get-HnsEndpoint | ConvertTo-Json\n" + anEnd + "\nPS C:\\k> Get-HnsPolicyList | ConvertTo-Json\n" + aList + "\nPS C:\\k>",
+		"one after the other": allOfThem,
+		"on one line":         strings.ReplaceAll(allOfThem, "\n", ""),
+		"UTF-16":              string(utf.Encode16(allOfThem)),
+		"with a mark":         "\xef\xbb\xbf" + allOfThem,
+		"replies": `{"Success":true,"Output":[` + aNetwork + `]}{"Success":true,"Output":[` + anEnd + `]} {"Output":[` + aList +
+			`],"Success":true}`,
+		"hnsdiag -d": "Networks:\n[" + aNetwork + "]\nEndpoints:\n[" + anEnd + "]\nLoadBalancers:\n[" + aList + "]\n",
+		"keyed":      `{"Networks":[` + aNetwork + `],"Endpoints":[` + anEnd + `],"LoadBalancers":[` + aList + `]}`,
+		"a transcript": "PS C:\\k> Get-HnsNetwork | ConvertTo-Json -Depth 10\n" + aNetwork +
+			"\nPS C:\\k> Get-HnsEndpoint | ConvertTo-Json\n" + anEnd + "\nPS C:\\k> Get-HnsPolicyList | ConvertTo-Json\n" + aList + "\nPS C:\\k>",
 		"wrapped by a console": strings.ReplaceAll(strings.ReplaceAll(allOfThem, "AddressPrefix", "Addre\nssPrefix"), "10.96.0.1", "10.9\n6.0.1"),
 		"CRLF":                 strings.ReplaceAll(allOfThem, "\n", "\r\n"),
 	} {
@@ -46,7 +48,8 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s: %+v", name, n.HNS)
 			continue
 		}
-		if got := fmt.Sprint(n.HNS.Networks[0].Subnets()[0].Prefix(), n.HNS.Endpoints[0].Attached(), n.HNS.LoadBalancers[0].FrontendVIPs); got != "10.244.1.0/24 true [10.96.0.1]" {
+		if got := fmt.Sprint(n.HNS.Networks[0].Subnets()[0].Prefix(), n.HNS.Endpoints[0].Attached(),
+			n.HNS.LoadBalancers[0].FrontendVIPs); got != "10.244.1.0/24 true [10.96.0.1]" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -71,19 +74,25 @@ func TestMistakes(t *testing.T) {
 // TestDepth: what ConvertTo-Json cut off at its depth is read where it can be,
 // and named where it cannot.
 func TestDepth(t *testing.T) {
-	n := read(t, "x", `{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":[{"Type":"OutBoundNAT","ExceptionList":"10.244.0.0/16 10.96.0.0/12"},"@{Type=ROUTE; DestinationPrefix=10.96.0.0/12; NeedEncap=True}"]}`)
+	n := read(t, "x",
+		`{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":[{"Type":"OutBoundNAT","ExceptionList":"10.244.0.0/16 10.96.0.0/12"},"@{Type=ROUTE; DestinationPrefix=10.96.0.0/12; NeedEncap=True}"]}`)
 	e := n.HNS.Endpoints[0]
-	if len(e.Policies) != 2 || !strings.Contains(string(e.Policies[0].JSON()), `["10.244.0.0/16","10.96.0.0/12"]`) || !strings.Contains(string(e.Policies[1].JSON()), `"NeedEncap":true`) {
+	if len(e.Policies) != 2 || !strings.Contains(string(e.Policies[0].JSON()), `["10.244.0.0/16","10.96.0.0/12"]`) ||
+		!strings.Contains(string(e.Policies[1].JSON()), `"NeedEncap":true`) {
 		t.Errorf("%s %s", e.Policies[0].JSON(), e.Policies[1].JSON())
 	}
-	n = read(t, "x", `{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":["@{Type=OutBoundNAT; ExceptionList=System.Object[]}"]}`)
+	n = read(t, "x",
+		`{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":["@{Type=OutBoundNAT; ExceptionList=System.Object[]}"]}`)
 	if got := n.HNS.Endpoints[0].Policies[0].NotShown; !slices.Equal(got, []string{"Exceptions"}) {
 		t.Errorf("not shown: %q", got)
 	}
 	if len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "-Depth 10") {
 		t.Errorf("%+v", n.Notices)
 	}
-	if _, err := ReadFile("x", []byte(`{"ID":"D1","References":["/endpoints/B1"],"Policies":["@{Type=ELB; VIPs=System.Object[]; Protocol=6; ExternalPort=80; InternalPort=80}"]}`)); err == nil || !strings.Contains(err.Error(), "x:1:1: policy list D1: VIPs was cut off") {
+	if _,
+		err := ReadFile("x",
+		[]byte(
+			`{"ID":"D1","References":["/endpoints/B1"],"Policies":["@{Type=ELB; VIPs=System.Object[]; Protocol=6; ExternalPort=80; InternalPort=80}"]}`)); err == nil || !strings.Contains(err.Error(), "x:1:1: policy list D1: VIPs was cut off") {
 		t.Errorf("%v", err)
 	}
 }
@@ -128,7 +137,8 @@ func TestWrapped(t *testing.T) {
 		t.Fatalf("%d objects", len(all))
 	}
 	x := Items(Child(all[0], "Extensions"))
-	if len(x) != 3 || Str(x[1], "Id") != "E9B59CFA-2BE1-4B21-828F-B6FBDBDDC017" || Str(x[1], "Name") != "Microsoft Azure VFP Switch Extension" {
+	if len(x) != 3 || Str(x[1], "Id") != "E9B59CFA-2BE1-4B21-828F-B6FBDBDDC017" ||
+		Str(x[1], "Name") != "Microsoft Azure VFP Switch Extension" {
 		t.Errorf("%+v", x)
 	}
 }
@@ -144,11 +154,13 @@ func TestMerge(t *testing.T) {
 		}
 		return at
 	}
-	list := write("list.txt", "ID             : B1\nIPAddress      : 10.244.1.4\nVirtualNetwork : A1\nState          : 3\nPolicies       : {@{Type=OutBoundNAT; ExceptionList=System.Object[]}...}\n")
+	list := write("list.txt",
+		"ID             : B1\nIPAddress      : 10.244.1.4\nVirtualNetwork : A1\nState          : 3\nPolicies       : {@{Type=OutBoundNAT; ExceptionList=System.Object[]}...}\n")
 	if _, err := Read(list); err == nil || !strings.Contains(err.Error(), "list.txt:1:1: not all policies of endpoint B1 are shown") {
 		t.Errorf("alone: %v", err)
 	}
-	whole := write("whole.json", `{"ID":"b1","HostComputeNetwork":"a1","HostComputeNamespace":"c1","IpConfigurations":[{"IpAddress":"10.244.1.4","PrefixLength":24}],"Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.0.0.0/8"]}}]}`)
+	whole := write("whole.json",
+		`{"ID":"b1","HostComputeNetwork":"a1","HostComputeNamespace":"c1","IpConfigurations":[{"IpAddress":"10.244.1.4","PrefixLength":24}],"Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.0.0.0/8"]}}]}`)
 	for _, order := range [][]string{{list, whole}, {whole, list}} {
 		n, err := Read(order...)
 		if err != nil {
@@ -156,11 +168,13 @@ func TestMerge(t *testing.T) {
 			continue
 		}
 		e := n.HNS.Endpoints[0]
-		if len(n.HNS.Endpoints) != 1 || len(e.Policies) != 1 || len(e.Policies[0].NotShown) > 0 || !e.Stated || e.State != 3 || e.HostComputeNamespace != "c1" {
+		if len(n.HNS.Endpoints) != 1 || len(e.Policies) != 1 || len(e.Policies[0].NotShown) > 0 || !e.Stated || e.State != 3 ||
+			e.HostComputeNamespace != "c1" {
 			t.Errorf("%v: %+v", order, n.HNS.Endpoints)
 		}
 	}
-	other := write("other.json", `{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":[{"Type":"OutBoundNAT","ExceptionList":["10.9.0.0/16"]}]}`)
+	other := write("other.json",
+		`{"ID":"B1","IPAddress":"10.244.1.4","VirtualNetwork":"A1","State":3,"Policies":[{"Type":"OutBoundNAT","ExceptionList":["10.9.0.0/16"]}]}`)
 	n, err := Read(whole, other)
 	if err != nil || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "its policies differ from those in") {
 		t.Errorf("%v %+v", err, n.Notices)
@@ -172,10 +186,12 @@ func TestMerge(t *testing.T) {
 func TestGatewayIsTheHosts(t *testing.T) {
 	pod := `{"ID":"B1","IPAddress":"10.244.1.4","GatewayAddress":"10.244.1.2","VirtualNetwork":"A1","State":3}`
 	n := read(t, "x", aNetwork+pod+`{"ID":"B2","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"A1","State":3}`)
-	if got := n.HNS.Endpoints[1].Compartment; got != 1 || len(n.Notices) != 1 || !strings.Contains(n.Notices[0].Why, "assumes the node's own") {
+	if got := n.HNS.Endpoints[1].Compartment; got != 1 || len(n.Notices) != 1 ||
+		!strings.Contains(n.Notices[0].Why, "assumes the node's own") {
 		t.Errorf("compartment %d, %+v", got, n.Notices)
 	}
-	n = read(t, "x", aNetwork+pod+`{"ID":"B2","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"A1","State":3,"Resources":{"Allocators":[{"Tag":"Endpoint Port","CompartmendId":1}]}}`)
+	n = read(t, "x", aNetwork+pod+
+		`{"ID":"B2","Name":"cbr0_ep","IPAddress":"10.244.1.2","VirtualNetwork":"A1","State":3,"Resources":{"Allocators":[{"Tag":"Endpoint Port","CompartmendId":1}]}}`)
 	if got := n.HNS.Endpoints[1].Compartment; got != 1 || len(n.Notices) != 0 {
 		t.Errorf("HNS says it: compartment %d, %+v", got, n.Notices)
 	}

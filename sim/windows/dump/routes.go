@@ -74,7 +74,8 @@ func NetRoute(o *yaml.Node) (Route, bool) {
 	if !p.IsValid() || !Has(o, "NextHop") || Child(o, "ifIndex", "InterfaceIndex", "InterfaceAlias") == nil {
 		return Route{}, false
 	}
-	r := Route{To: p, Via: Addr(Str(o, "NextHop")), Interface: Str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"), Place: Place{Line: o.Line}}
+	r := Route{To: p, Via: Addr(Str(o, "NextHop")), Interface: Str(o, "InterfaceAlias", "ifIndex", "InterfaceIndex"),
+		Place: Place{Line: o.Line}}
 	r.Metric, _ = strconv.Atoi(Str(o, "RouteMetric"))
 	if r.Via.IsUnspecified() {
 		r.Via = netip.Addr{}

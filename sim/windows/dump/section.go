@@ -28,7 +28,8 @@ var promptForm = lazyregexp.New(`^\s*(?:\[[^\]]{1,80}\]: )?(?:PS )?[A-Za-z]:\\[^
 
 // headingForm is what scripts that gather logs write above the output of a command:
 // "Command: ipconfig /all" (microsoft/wcnscripts scripts/collectlogs).
-var headingForm = lazyregexp.New(`^Command: ((?:[A-Z][a-z]+-[A-Za-z]+|netsh|ipconfig|route|arp|tasklist|(?i:hnsdiag|vfpctrl)(?:\.exe)?)\b.*?)(?: \(FAILED\))?\s*$`)
+var headingForm = lazyregexp.New(
+	`^Command: ((?:[A-Z][a-z]+-[A-Za-z]+|netsh|ipconfig|route|arp|tasklist|(?i:hnsdiag|vfpctrl)(?:\.exe)?)\b.*?)(?: \(FAILED\))?\s*$`)
 
 // enters are commands after which one types inside of a container.
 var entersForm = lazyregexp.New(`(?i)\b(kubectl|docker|crictl|ctr|nerdctl)(\.exe)?\b.*\bexec\b`)

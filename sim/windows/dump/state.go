@@ -72,7 +72,8 @@ func (s *State) v1() []document {
 		endpoints = append(endpoints, v)
 	}
 	for _, n := range s.HNS.ListNamespaces(nil) {
-		namespaces = append(namespaces, v1Namespace{CompartmentGuid: strings.ToUpper(n.NamespaceGuid), CompartmentId: n.NamespaceId, ID: strings.ToUpper(n.ID),
+		namespaces = append(namespaces, v1Namespace{CompartmentGuid: strings.ToUpper(n.NamespaceGuid), CompartmentId: n.NamespaceId,
+			ID:        strings.ToUpper(n.ID),
 			IsDefault: n.Type == hns.NamespaceHostDefault, ResourceList: n.Resources, State: 1})
 	}
 	for _, l := range s.HNS.ListLoadBalancers(nil) {
@@ -161,7 +162,8 @@ func (s *State) facts() []document {
 		interfaces = append(interfaces, x)
 	}
 	for _, n := range s.NATs {
-		nats = append(nats, netNAT{n.Name, n.Internal.String(), n.Timeouts.seconds(0), n.Timeouts.seconds(1), n.Timeouts.seconds(2), n.Timeouts.seconds(3), !n.Inactive})
+		nats = append(nats, netNAT{n.Name, n.Internal.String(), n.Timeouts.seconds(0), n.Timeouts.seconds(1), n.Timeouts.seconds(2),
+			n.Timeouts.seconds(3), !n.Inactive})
 	}
 	all := []document{{command: "Get-NetRoute", objects: routes},
 		{command: "Get-NetIPInterface | Select-Object InterfaceAlias,AddressFamily,Forwarding", objects: interfaces}}
@@ -193,6 +195,7 @@ func notNil(all []any) []any {
 // ranges writes what netsh shows of the dynamic ports.
 func (s *State) ranges(b *strings.Builder) {
 	for _, r := range s.Dynamic {
-		fmt.Fprintf(b, "\nProtocol %s Dynamic Port Range\n---------------------------------\nStart Port      : %d\nNumber of Ports : %d\n\n", r.Protocol, r.First, r.Last-r.First+1)
+		fmt.Fprintf(b, "\nProtocol %s Dynamic Port Range\n---------------------------------\nStart Port      : %d\nNumber of Ports : %d\n\n",
+			r.Protocol, r.First, r.Last-r.First+1)
 	}
 }

@@ -28,12 +28,15 @@ func ParseTuple(s string) (Tuple, error) {
 	f := strings.Fields(s)
 	if len(f) == 8 {
 		if f[0] != "0" {
-			return Tuple{}, fmt.Errorf("the tuple has the encapsulation count %q, but only 0 can be traced; leave it out and write the inner packet: %s", f[0], tupleForm)
+			return Tuple{},
+				fmt.Errorf("the tuple has the encapsulation count %q, but only 0 can be traced; leave it out and write the inner packet: %s", f[0],
+					tupleForm)
 		}
 		f = f[1:]
 	}
 	if len(f) != 7 {
-		return Tuple{}, fmt.Errorf("a tuple has 7 fields, or 8 with the encapsulation count in front; this one has %d; %s", len(strings.Fields(s)), tupleForm)
+		return Tuple{}, fmt.Errorf("a tuple has 7 fields, or 8 with the encapsulation count in front; this one has %d; %s",
+			len(strings.Fields(s)), tupleForm)
 	}
 	var p tupleParser
 	t := Tuple{Proto: p.proto(f[0]), Src: p.endpoint(f[1], f[2]), Dst: p.endpoint(f[3], f[4])}

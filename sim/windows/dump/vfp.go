@@ -307,12 +307,14 @@ func (old *Port) add(x Port) {
 func (f *Facts) vfpJSON(c *Command, l Lines, o *yaml.Node) string {
 	ports, rules := Child(o, "Ports"), Child(o, "Rules")
 	switch {
-	case ports != nil && ports.Kind == yaml.SequenceNode && slices.ContainsFunc(ports.Content, func(p *yaml.Node) bool { return Has(p, "Name", "Id", "MacAddress") }):
+	case ports != nil && ports.Kind == yaml.SequenceNode && slices.ContainsFunc(ports.Content,
+		func(p *yaml.Node) bool { return Has(p, "Name", "Id", "MacAddress") }):
 		for _, p := range ports.Content {
 			f.port(Port{Name: Str(p, "Name"), Friendly: Str(p, "Id"), MAC: dashes(Str(p, "MacAddress")), Place: l.placeOf(p.Line)})
 		}
 		return ListVFPPorts
-	case rules != nil && rules.Kind == yaml.SequenceNode && slices.ContainsFunc(rules.Content, func(p *yaml.Node) bool { return Has(p, "Id", "Conditions") }):
+	case rules != nil && rules.Kind == yaml.SequenceNode && slices.ContainsFunc(rules.Content,
+		func(p *yaml.Node) bool { return Has(p, "Id", "Conditions") }):
 		p := newVFPParser(c)
 		x := p.last(l.placeOf(o.Line))
 		x.HasRules, x.Only = true, p.only

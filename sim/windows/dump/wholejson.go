@@ -88,7 +88,8 @@ func BrokenJSON(l Lines) strict.Mistakes {
 		case errors.Is(err, io.EOF), otherText(text[before:]):
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			return strict.Mistakes{l.mistake(text, int64(len(text)), "the file ends in the middle of its JSON, so its list may be incomplete; collect it again")}
+			return strict.Mistakes{l.mistake(text, int64(len(text)),
+				"the file ends in the middle of its JSON, so its list may be incomplete; collect it again")}
 		case !errors.As(err, &syntax):
 			return strict.Mistakes{l.mistake(text, before, "not JSON: "+err.Error())}
 		}
@@ -118,7 +119,8 @@ func otherText(rest string) bool {
 // mistake is one at a byte of the lines' text.
 func (l Lines) mistake(text string, offset int64, message string) strict.Mistake {
 	before := text[:max(0, min(int(offset), len(text)))]
-	return strict.Mistake{File: l.File, Line: l.First + strings.Count(before, "\n"), Column: len(before) - strings.LastIndexByte(before, '\n'), Message: message}
+	return strict.Mistake{File: l.File, Line: l.First + strings.Count(before, "\n"), Column: len(before) - strings.LastIndexByte(before, '\n'),
+		Message: message}
 }
 
 // CutPart is what is wrong with a part in which a JSON value begins and does not end.
@@ -126,5 +128,6 @@ func CutPart(p Part) strict.Mistakes {
 	if p.Cut == 0 {
 		return nil
 	}
-	return strict.Mistakes{{File: p.File, Line: p.First + len(p.Text) - 1, Column: 1, Message: fmt.Sprintf("the JSON that begins in line %d is cut off here, so its list may be incomplete; collect it again", p.Cut)}}
+	return strict.Mistakes{{File: p.File, Line: p.First + len(p.Text) - 1, Column: 1,
+		Message: fmt.Sprintf("the JSON that begins in line %d is cut off here, so its list may be incomplete; collect it again", p.Cut)}}
 }

@@ -55,30 +55,41 @@ func (f Form) NeedsHNS() bool {
 // Forms are the forms that can be written, each of which [Read] reads.
 func Forms() []Form {
 	return []Form{
-		{"v1", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList | ConvertTo-Json -Depth 20, one after another, and the node's routes and interfaces", false, nil, oneFile((*State).writeV1)},
-		{"v1-utf16", "the same in UTF-16, as > in Windows PowerShell writes it", false, nil, oneFile(func(s *State) []byte { return utf.Encode16(crlf(string(s.writeV1()))) })},
+		{"v1",
+			"Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList | ConvertTo-Json -Depth 20, one after another, and the node's routes and interfaces", false, nil, oneFile((*State).writeV1)},
+		{"v1-utf16", "the same in UTF-16, as > in Windows PowerShell writes it", false, nil,
+			oneFile(func(s *State) []byte { return utf.Encode16(crlf(string(s.writeV1()))) })},
 		{"v2", "the same cmdlets with -Version 2 (HCN v2)", false, nil, oneFile((*State).writeV2)},
 		{"reply", "answers of HNS: {\"Success\":true,\"Output\":[...]}", false, nil, oneFile((*State).writeReplies)},
 		{"transcript", "a console with the commands and what they print", false, nil, oneFile((*State).writeTranscript)},
-		{"text", "a console with HNS as JSON, and ipconfig, Get-NetIPInterface, Get-NetRoute, Get-NetNat and netsh as they print", false, nil, oneFile((*State).writeText)},
+		{"text", "a console with HNS as JSON, and ipconfig, Get-NetIPInterface, Get-NetRoute, Get-NetNat and netsh as they print", false, nil,
+			oneFile((*State).writeText)},
 		{"hnsdiag-d", "hnsdiag list all -d, then the node's routes and interfaces", false, nil, oneFile((*State).writeHnsdiagDetails)},
 		{"collectlogs", "a folder as written by collectlogs.ps1 of microsoft/SDN", false, nil, (*State).writeFolder},
-		{"logs", "a folder with Get-HnsNetwork, Get-HnsEndpoint and Get-HnsNamespace, the load balancers in kube-proxy's log, and route print and netsh", false, nil, (*State).writeLogs},
-		{"depth", "v1 through ConvertTo-Json without -Depth, which cuts off everything below two levels", true, nil, oneFile((*State).writeDepth)},
+		{"logs",
+			"a folder with Get-HnsNetwork, Get-HnsEndpoint and Get-HnsNamespace, the load balancers in kube-proxy's log, and route print and netsh",
+			false, nil, (*State).writeLogs},
+		{"depth", "v1 through ConvertTo-Json without -Depth, which cuts off everything below two levels", true, nil,
+			oneFile((*State).writeDepth)},
 		{"list", "PowerShell's list form of v1, which shows nested lists as System.Object[]", true, nil, oneFile((*State).writeList)},
 		{"hnsdiag", "hnsdiag list all: names and ids only", true, nil, oneFile((*State).writeHnsdiag)},
-		{"hns", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList as JSON, without anything from the host", true, []Kind{KindHNS, KindLB}, oneFile((*State).writeHNS)},
+		{"hns", "Get-HnsNetwork, Get-HnsEndpoint, Get-HnsNamespace and Get-HnsPolicyList as JSON, without anything from the host", true,
+			[]Kind{KindHNS, KindLB}, oneFile((*State).writeHNS)},
 		{"kube-proxy-log", "kube-proxy's log with the load balancers that it created", true, []Kind{KindLB}, oneFile((*State).writeKubeProxyLog)},
 		{"ipconfig", "ipconfig /all", true, []Kind{KindAddresses, KindGateways}, printed((*State).ipconfig)},
 		{"netipaddress", "Get-NetIPAddress", true, []Kind{KindAddresses, KindNumbers}, printed((*State).netAddresses)},
-		{"netipinterface", "Get-NetIPInterface: the table, which has no column Forwarding", true, []Kind{KindIndexes}, printed((*State).netInterfaces)},
+		{"netipinterface", "Get-NetIPInterface: the table, which has no column Forwarding", true, []Kind{KindIndexes},
+			printed((*State).netInterfaces)},
 		{"netroute", "Get-NetRoute", true, []Kind{KindRoutes}, printed((*State).netRoutes)},
 		{"route-print", "route print", true, []Kind{KindRoutes}, printed((*State).routePrint)},
 		{"netnat", "Get-NetNat", true, []Kind{KindNAT}, printed((*State).netNATs)},
 		{"port-ranges", "netsh int ipv4 show excludedportrange and show dynamicport", true, []Kind{KindPorts}, printed((*State).ports)},
-		{"vfp", "rules of all ports as vfpctrl /list-rule shows them; for comparison only, not a replacement for HNS objects", true, []Kind{KindVFPRules}, oneFile((*State).writeVFP)},
-		{"vfp-counters", "the same rules with their counters, as vfpctrl /get-rule-counter shows them", true, []Kind{KindVFPRules}, oneFile((*State).writeVFPCounters)},
-		{"vfp-json", "ports and rules as vfpctrl shows them with /format 1; also for comparison only", true, []Kind{KindVFPPorts, KindVFPRules}, oneFile((*State).writeVFPJSON)},
+		{"vfp", "rules of all ports as vfpctrl /list-rule shows them; for comparison only, not a replacement for HNS objects", true,
+			[]Kind{KindVFPRules}, oneFile((*State).writeVFP)},
+		{"vfp-counters", "the same rules with their counters, as vfpctrl /get-rule-counter shows them", true, []Kind{KindVFPRules},
+			oneFile((*State).writeVFPCounters)},
+		{"vfp-json", "ports and rules as vfpctrl shows them with /format 1; also for comparison only", true, []Kind{KindVFPPorts, KindVFPRules},
+			oneFile((*State).writeVFPJSON)},
 	}
 }
 
@@ -280,7 +291,8 @@ func remote(yes bool) string {
 // there is one.
 func (s *State) routePrint(b *strings.Builder) {
 	rule := strings.Repeat("=", 75) + "\n"
-	b.WriteString(rule + "\nIPv4 Route Table\n" + rule + "Active Routes:\nNetwork Destination        Netmask          Gateway       Interface  Metric\n")
+	b.WriteString(rule + "\nIPv4 Route Table\n" + rule +
+		"Active Routes:\nNetwork Destination        Netmask          Gateway       Interface  Metric\n")
 	for _, r := range s.Routes {
 		if !r.To.Addr().Is4() {
 			continue
@@ -291,7 +303,8 @@ func (s *State) routePrint(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "%17s %16s %16s %16s %6d\n", r.To.Addr(), mask(r.To.Bits()), hop, r.address, 25+r.Metric)
 	}
-	b.WriteString(rule + "Persistent Routes:\n  None\n\nIPv6 Route Table\n" + rule + "Active Routes:\n If Metric Network Destination      Gateway\n")
+	b.WriteString(rule + "Persistent Routes:\n  None\n\nIPv6 Route Table\n" + rule +
+		"Active Routes:\n If Metric Network Destination      Gateway\n")
 	for _, r := range s.Routes {
 		if !r.To.Addr().Is6() {
 			continue
@@ -327,7 +340,8 @@ func (s *State) netsh(b *strings.Builder) {
 		if i.Forwarding {
 			state = "enabled"
 		}
-		fmt.Fprintf(b, "\nInterface %s Parameters\n----------------------------------------------\nState                              : connected\nForwarding                         : %s\nAdvertising                        : disabled\n", i.Name, state)
+		fmt.Fprintf(b,
+			"\nInterface %s Parameters\n----------------------------------------------\nState                              : connected\nForwarding                         : %s\nAdvertising                        : disabled\n", i.Name, state)
 	}
 }
 
@@ -352,7 +366,8 @@ func (s *State) vfpListing(counters bool) []byte {
 				group = r.Group
 				fmt.Fprintf(&b, "\n  GROUP : %s\n      Friendly name : %s\n", group, group)
 			}
-			fmt.Fprintf(&b, "\n    RULE : \n        Friendly name : %s\n        Priority : %d\n        Type : %s\n        Conditions:\n", r.Name, r.Priority, r.Type)
+			fmt.Fprintf(&b, "\n    RULE : \n        Friendly name : %s\n        Priority : %d\n        Type : %s\n        Conditions:\n", r.Name,
+				r.Priority, r.Type)
 			for _, c := range r.Conditions {
 				fmt.Fprintf(&b, "            %s\n", c)
 			}

@@ -24,7 +24,8 @@ func (s *State) writeText() []byte {
 	for _, part := range []struct {
 		command string
 		write   func(*strings.Builder)
-	}{{"ipconfig /all", s.ipconfig}, {"Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding", s.forwarding}, {"Get-NetRoute", s.netRoutes},
+	}{{"ipconfig /all", s.ipconfig}, {"Get-NetIPInterface | Select-Object ifIndex,InterfaceAlias,AddressFamily,Forwarding", s.forwarding},
+		{"Get-NetRoute", s.netRoutes},
 		{"Get-NetNat", s.netNATs}, {"netsh int ipv4 show excludedportrange tcp", s.excluded}, {"netsh int ipv4 show dynamicport tcp", s.ranges}} {
 		command(part.command)
 		part.write(&b)
@@ -42,7 +43,8 @@ func (s *State) writeLogs() map[string][]byte {
 	s.netsh(&host)
 	host.WriteString("\n")
 	s.ranges(&host)
-	return map[string][]byte{"hns.json": documents(v1[:3]), "kubeproxy.err.log": s.writeKubeProxyLog(), "host.txt": []byte(crlf(host.String()))}
+	return map[string][]byte{"hns.json": documents(v1[:3]), "kubeproxy.err.log": s.writeKubeProxyLog(),
+		"host.txt": []byte(crlf(host.String()))}
 }
 
 // writeKubeProxyLog writes the lines in which kube-proxy 1.26 and newer names the load
@@ -70,14 +72,17 @@ func printed(f func(*State, *strings.Builder)) func(*State) map[string][]byte {
 
 // ipconfig writes ipconfig /all.
 func (s *State) ipconfig(b *strings.Builder) {
-	fmt.Fprintf(b, "\nWindows IP Configuration\n\n   Host Name . . . . . . . . . . . . : %s\n   Primary Dns Suffix  . . . . . . . :\n   Node Type . . . . . . . . . . . . : Hybrid\n   IP Routing Enabled. . . . . . . . : No\n   WINS Proxy Enabled. . . . . . . . : No\n", s.Name)
+	fmt.Fprintf(b,
+		"\nWindows IP Configuration\n\n   Host Name . . . . . . . . . . . . : %s\n   Primary Dns Suffix  . . . . . . . :\n   Node Type . . . . . . . . . . . . : Hybrid\n   IP Routing Enabled. . . . . . . . : No\n   WINS Proxy Enabled. . . . . . . . : No\n", s.Name)
 	for _, a := range s.Adapters {
-		fmt.Fprintf(b, "\nEthernet adapter %s:\n\n   Connection-specific DNS Suffix  . :\n   Description . . . . . . . . . . . : %s\n   Physical Address. . . . . . . . . : %s\n   DHCP Enabled. . . . . . . . . . . : No\n   Autoconfiguration Enabled . . . . : Yes\n", a.Name, a.Description, a.MAC)
+		fmt.Fprintf(b,
+			"\nEthernet adapter %s:\n\n   Connection-specific DNS Suffix  . :\n   Description . . . . . . . . . . . : %s\n   Physical Address. . . . . . . . . : %s\n   DHCP Enabled. . . . . . . . . . . : No\n   Autoconfiguration Enabled . . . . : Yes\n", a.Name, a.Description, a.MAC)
 		for _, p := range a.Addresses {
 			if p.Addr().Is6() {
 				fmt.Fprintf(b, "   IPv6 Address. . . . . . . . . . . : %s(Preferred)\n", p.Addr())
 			} else {
-				fmt.Fprintf(b, "   IPv4 Address. . . . . . . . . . . : %s(Preferred)\n   Subnet Mask . . . . . . . . . . . : %s\n", p.Addr(), mask(p.Bits()))
+				fmt.Fprintf(b, "   IPv4 Address. . . . . . . . . . . : %s(Preferred)\n   Subnet Mask . . . . . . . . . . . : %s\n", p.Addr(),
+					mask(p.Bits()))
 			}
 		}
 		gateways := "   Default Gateway . . . . . . . . . :"
@@ -96,7 +101,8 @@ func (s *State) ipconfig(b *strings.Builder) {
 func (s *State) netAddresses(b *strings.Builder) {
 	for _, a := range s.Adapters {
 		for _, p := range a.Addresses {
-			fmt.Fprintf(b, "\nIPAddress         : %s\nInterfaceIndex    : %d\nInterfaceAlias    : %s\nAddressFamily     : %s\nType              : Unicast\nPrefixLength      : %d\nPrefixOrigin      : Manual\nSuffixOrigin      : Manual\nAddressState      : Preferred\nValidLifetime     : Infinite ([TimeSpan]::MaxValue)\nPreferredLifetime : Infinite ([TimeSpan]::MaxValue)\nSkipAsSource      : False\nPolicyStore       : ActiveStore\n",
+			fmt.Fprintf(b,
+				"\nIPAddress         : %s\nInterfaceIndex    : %d\nInterfaceAlias    : %s\nAddressFamily     : %s\nType              : Unicast\nPrefixLength      : %d\nPrefixOrigin      : Manual\nSuffixOrigin      : Manual\nAddressState      : Preferred\nValidLifetime     : Infinite ([TimeSpan]::MaxValue)\nPreferredLifetime : Infinite ([TimeSpan]::MaxValue)\nSkipAsSource      : False\nPolicyStore       : ActiveStore\n",
 				p.Addr(), a.Index, a.Name, family(p.Addr()), p.Bits())
 		}
 	}
@@ -113,7 +119,8 @@ func family(a netip.Addr) string {
 // netInterfaces writes the table of Get-NetIPInterface, which does not say whether the
 // interfaces forward.
 func (s *State) netInterfaces(b *strings.Builder) {
-	b.WriteString("\nifIndex InterfaceAlias                  AddressFamily NlMtu(Bytes) InterfaceMetric Dhcp     ConnectionState PolicyStore\n------- --------------                  ------------- ------------ --------------- ----     --------------- -----------\n")
+	b.WriteString(
+		"\nifIndex InterfaceAlias                  AddressFamily NlMtu(Bytes) InterfaceMetric Dhcp     ConnectionState PolicyStore\n------- --------------                  ------------- ------------ --------------- ----     --------------- -----------\n")
 	for _, i := range s.Interfaces {
 		fmt.Fprintf(b, "%-7d %-31s %-13s %12d %15d %-8s %-15s %s\n", i.Index, i.Name, "IPv4", 1500, 25, "Disabled", "Connected", "ActiveStore")
 	}
@@ -126,7 +133,8 @@ func (s *State) forwarding(b *strings.Builder) {
 	for _, i := range s.Interfaces {
 		width = max(width, len(i.Name))
 	}
-	fmt.Fprintf(b, "\nifIndex %-*s AddressFamily Forwarding\n------- %-*s ------------- ----------\n", width, "InterfaceAlias", width, strings.Repeat("-", len("InterfaceAlias")))
+	fmt.Fprintf(b, "\nifIndex %-*s AddressFamily Forwarding\n------- %-*s ------------- ----------\n", width, "InterfaceAlias", width,
+		strings.Repeat("-", len("InterfaceAlias")))
 	for _, i := range s.Interfaces {
 		state := "Disabled"
 		if i.Forwarding {
@@ -139,7 +147,8 @@ func (s *State) forwarding(b *strings.Builder) {
 
 // netRoutes writes the table of Get-NetRoute: interfaces are numbers there.
 func (s *State) netRoutes(b *strings.Builder) {
-	b.WriteString("\nifIndex DestinationPrefix                              NextHop                                  RouteMetric ifMetric PolicyStore\n------- -----------------                              -------                                  ----------- -------- -----------\n")
+	b.WriteString(
+		"\nifIndex DestinationPrefix                              NextHop                                  RouteMetric ifMetric PolicyStore\n------- -----------------                              -------                                  ----------- -------- -----------\n")
 	for _, r := range s.Routes {
 		hop := "0.0.0.0"
 		if r.To.Addr().Is6() {
@@ -170,7 +179,8 @@ func (s *State) netNATs(b *strings.Builder) {
 		if n.Inactive {
 			active = "False"
 		}
-		fmt.Fprintf(b, "\nName                             : %s\nExternalIPInterfaceAddressPrefix :\nInternalIPInterfaceAddressPrefix : %s\nIcmpQueryTimeout                 : %d\nTcpEstablishedConnectionTimeout  : %d\nTcpTransientConnectionTimeout    : %d\nTcpFilteringBehavior             : AddressDependentFiltering\nUdpFilteringBehavior             : AddressDependentFiltering\nUdpIdleSessionTimeout            : %d\nUdpInboundRefresh                : False\nStore                            : Local\nActive                           : %s\n",
+		fmt.Fprintf(b,
+			"\nName                             : %s\nExternalIPInterfaceAddressPrefix :\nInternalIPInterfaceAddressPrefix : %s\nIcmpQueryTimeout                 : %d\nTcpEstablishedConnectionTimeout  : %d\nTcpTransientConnectionTimeout    : %d\nTcpFilteringBehavior             : AddressDependentFiltering\nUdpFilteringBehavior             : AddressDependentFiltering\nUdpIdleSessionTimeout            : %d\nUdpInboundRefresh                : False\nStore                            : Local\nActive                           : %s\n",
 			n.Name, n.Internal, n.Timeouts.seconds(0), n.Timeouts.seconds(1), n.Timeouts.seconds(2), n.Timeouts.seconds(3), active)
 	}
 	b.WriteString("\n")

@@ -32,7 +32,8 @@ func (s *State) netshTool(words []string) (string, error) {
 	for i, w := range words { // protocol=tcp, too
 		words[i] = strings.TrimPrefix(w, "protocol=")
 	}
-	if len(words) != 5 || !strings.HasPrefix("interface", words[0]) || words[1] != "ipv4" && words[1] != "ipv6" || words[2] != "show" || words[4] != "tcp" && words[4] != "udp" {
+	if len(words) != 5 || !strings.HasPrefix("interface", words[0]) || words[1] != "ipv4" && words[1] != "ipv6" || words[2] != "show" ||
+		words[4] != "tcp" && words[4] != "udp" {
 		return "", fmt.Errorf("winlab: netsh here knows int ipv4|ipv6 show excludedportrange|dynamicport tcp|udp")
 	}
 	of := func(all []PortRange) []PortRange {

@@ -110,10 +110,12 @@ func TestSlowClients(t *testing.T) {
 		want   string
 		read   bool
 	}{
-		"no hello":             {hellos, nil, "the hello did not arrive completely within 500ms", true},
-		"half a hello":         {hellos, hello[:9], "the hello did not arrive completely within 500ms", true},
-		"half a length":        {requests, append(bytes.Clone(hello), frame[:2]...), "slow?client: a request did not arrive completely within 50ms", true},
-		"half a request":       {requests, append(bytes.Clone(hello), frame[:20]...), "slow?client: a request did not arrive completely within 50ms", true},
+		"no hello":     {hellos, nil, "the hello did not arrive completely within 500ms", true},
+		"half a hello": {hellos, hello[:9], "the hello did not arrive completely within 500ms", true},
+		"half a length": {requests, append(bytes.Clone(hello), frame[:2]...),
+			"slow?client: a request did not arrive completely within 50ms", true},
+		"half a request": {requests, append(bytes.Clone(hello), frame[:20]...),
+			"slow?client: a request did not arrive completely within 50ms", true},
 		"answers are not read": {answers, many, "slow?client: the client did not read its answers for 50ms", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +145,8 @@ func TestTooManyClients(t *testing.T) {
 	v, said, _ := serveWith(t, few, nil)
 	a := dial(t, v)
 	dial(t, v)
-	if _, err := Dial(t.Context(), v.Addr(), "third"); err == nil || !strings.Contains(said.String(), "2 clients are connected, which is the limit") {
+	if _, err := Dial(t.Context(), v.Addr(), "third"); err == nil ||
+		!strings.Contains(said.String(), "2 clients are connected, which is the limit") {
 		t.Errorf("a third client: %v; the log says %q", err, said)
 	}
 	must(a.Enumerate(Network, ""))(t)

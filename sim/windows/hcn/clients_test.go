@@ -39,7 +39,8 @@ func TestManyClientsAtOnce(t *testing.T) {
 		c := dial(t, v)
 		wg.Go(func() {
 			name := fmt.Sprintf("net%d", i)
-			nh, err := c.Create(Network, 0, fmt.Sprintf(`{"Name":%q,"Type":"NAT","Ipams":[{"Subnets":[{"IpAddressPrefix":"10.%d.0.0/16"}]}]}`, name, i))
+			nh, err := c.Create(Network, 0, fmt.Sprintf(`{"Name":%q,"Type":"NAT","Ipams":[{"Subnets":[{"IpAddressPrefix":"10.%d.0.0/16"}]}]}`, name,
+				i))
 			if err != nil {
 				t.Error(err)
 				return
@@ -73,7 +74,8 @@ func TestManyClientsAtOnce(t *testing.T) {
 			t.Errorf("%d endpoints", n)
 		}
 	})
-	if n, diff, err := must(Start(builds.MustLookup("10.0.20348"), testNode, Options{}))(t).Replay(t.Context(), "log", strings.NewReader(calls.String())); err != nil || len(diff) > 0 || n < clients*rounds*3 {
+	if n, diff, err := must(Start(builds.MustLookup("10.0.20348"), testNode, Options{}))(t).Replay(t.Context(), "log",
+		strings.NewReader(calls.String())); err != nil || len(diff) > 0 || n < clients*rounds*3 {
 		t.Errorf("replay: %d calls, %v, %v", n, diff, err)
 	}
 }

@@ -15,10 +15,13 @@ import (
 
 // Codes of the Host Compute Service (hcn.compute-errors).
 var (
-	errSystemNotFound = &hns.Error{Code: 0xc037010e, Name: "HCS_E_SYSTEM_NOT_FOUND", Text: "A virtual machine or container with the specified identifier does not exist."}
-	errSystemStopped  = &hns.Error{Code: 0xc0370110, Name: "HCS_E_SYSTEM_ALREADY_STOPPED", Text: "The virtual machine or container with the specified identifier is not running."}
-	errSystemJSON     = &hns.Error{Code: 0xc037010d, Name: "HCS_E_INVALID_JSON", Text: "The virtual machine or container JSON document is invalid."}
-	errNotSupported   = &hns.Error{Code: 50, Name: "ERROR_NOT_SUPPORTED", Text: "The request is not supported."}
+	errSystemNotFound = &hns.Error{Code: 0xc037010e, Name: "HCS_E_SYSTEM_NOT_FOUND",
+		Text: "A virtual machine or container with the specified identifier does not exist."}
+	errSystemStopped = &hns.Error{Code: 0xc0370110, Name: "HCS_E_SYSTEM_ALREADY_STOPPED",
+		Text: "The virtual machine or container with the specified identifier is not running."}
+	errSystemJSON = &hns.Error{Code: 0xc037010d, Name: "HCS_E_INVALID_JSON",
+		Text: "The virtual machine or container JSON document is invalid."}
+	errNotSupported = &hns.Error{Code: 50, Name: "ERROR_NOT_SUPPORTED", Text: "The request is not supported."}
 )
 
 // The entries of the call log for what a runtime does.
@@ -107,7 +110,8 @@ func hotAttachCall(op, container, settings string) (*operation, error) {
 	}
 	verb := map[string]string{"add": "attach", "remove": "detach"}[strings.ToLower(req.RequestType)]
 	if !strings.EqualFold(req.ResourceType, "Network") || verb == "" {
-		return nil, errorWith(errNotSupported, op, fmt.Sprintf("%s of %s; only a container's Network can be changed here, with Add and Remove", req.RequestType, req.ResourceType))
+		return nil, errorWith(errNotSupported, op, fmt.Sprintf("%s of %s; only a container's Network can be changed here, with Add and Remove",
+			req.RequestType, req.ResourceType))
 	}
 	var endpoint string
 	if err := json.Unmarshal(req.Settings, &endpoint); err != nil {

@@ -40,7 +40,8 @@ func TestHotAttach(t *testing.T) {
 	attached := func(want ...string) {
 		t.Helper()
 		var now hns.V1Endpoint
-		if err := json.Unmarshal(must(c.HNSCall("GET", "/endpoints/"+e.ID, ""))(t), &now); err != nil || !reflect.DeepEqual(now.SharedContainers, want) {
+		if err := json.Unmarshal(must(c.HNSCall("GET", "/endpoints/"+e.ID, ""))(t), &now); err != nil ||
+			!reflect.DeepEqual(now.SharedContainers, want) {
 			t.Errorf("attached are %q, want %q (%v)", now.SharedContainers, want, err)
 		}
 	}
@@ -58,7 +59,8 @@ func TestHotAttach(t *testing.T) {
 	}
 	h := res.Handle
 	var properties struct{ Id, SystemType string }
-	if hr, res := compute(t, c, verbQuery, h, "{}"); hr != 0 || json.Unmarshal([]byte(res.Output), &properties) != nil || properties.SystemType != "Container" {
+	if hr, res := compute(t, c, verbQuery, h, "{}"); hr != 0 || json.Unmarshal([]byte(res.Output), &properties) != nil ||
+		properties.SystemType != "Container" {
 		t.Errorf("properties: 0x%x %s", hr, res.Output)
 	}
 	change := func(request string) string {

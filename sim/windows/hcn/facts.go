@@ -17,7 +17,8 @@ var (
 		"microsoft/hnslib internal/hns/hnsfuncs.go")
 	_ = evidence.New("hcn.filter", evidence.Code,
 		"Queries filter by fields of the v1 and v2 views: Name, ID, VirtualNetwork; a field that an object does not have matches nothing.",
-		"microsoft/hnslib hcn/hcnendpoint.go ListEndpointsOfNetwork (the v1 name is needed)", "microsoft/hnslib hcn/hcnnetwork.go GetNetworkByName")
+		"microsoft/hnslib hcn/hcnendpoint.go ListEndpointsOfNetwork (the v1 name is needed)",
+		"microsoft/hnslib hcn/hcnnetwork.go GetNetworkByName")
 	_ = evidence.New("hcn.create-id", evidence.Inferred,
 		"The id of a new object is the GUID of the call, else the ID of the settings, else one that HNS makes. Callers pass the zero GUID.",
 		"microsoft/hnslib hcn/hcnnetwork.go createNetwork")
@@ -32,7 +33,8 @@ var (
 		"microsoft/hnslib hcn/hcnendpoint.go VmEndpointRequest")
 	_ = evidence.New("hcn.hot-attach", evidence.Code,
 		"A program of HNS v1 attaches a container to an endpoint through the Host Compute Service: it opens the compute system and modifies it with resource type Network, request Add or Remove, and the endpoint's id as settings.",
-		"Microsoft/hcsshim hnsendpoint.go HotAttachEndpoint, modifyNetworkEndpoint", "Microsoft/hcsshim internal/hcs/system.go OpenComputeSystem, Modify",
+		"Microsoft/hcsshim hnsendpoint.go HotAttachEndpoint, modifyNetworkEndpoint",
+		"Microsoft/hcsshim internal/hcs/system.go OpenComputeSystem, Modify",
 		"containernetworking/plugins pkg/hns/endpoint_windows.go AddHnsEndpoint")
 	_ = evidence.New("hcn.hot-attach-result", evidence.Inferred,
 		"The Host Compute Service then attaches the container as HNS v1's attach with system type Container does, and passes on the error of HNS. The endpoint of a container that has ended stays as it was.")

@@ -28,7 +28,8 @@ func parseQuery(op, text string) (map[string]any, error) {
 		return nil, errorWith(hns.ErrInvalidJSON, op, "the query is not a JSON object: "+err.Error())
 	}
 	if q.SchemaVersion.Major > 2 {
-		return nil, errorWith(hns.ErrInvalidJSON, op, fmt.Sprintf("schema version %d.%d; HCN knows 1 and 2", q.SchemaVersion.Major, q.SchemaVersion.Minor))
+		return nil, errorWith(hns.ErrInvalidJSON, op, fmt.Sprintf("schema version %d.%d; HCN knows 1 and 2", q.SchemaVersion.Major,
+			q.SchemaVersion.Minor))
 	}
 	filter := []byte(q.Filter)
 	var inner string

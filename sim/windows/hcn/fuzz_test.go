@@ -109,7 +109,8 @@ var fuzzTexts = []string{
 	`{"Name":"o","Type":"overlay","Flags":8,"Ipams":[{"Subnets":[{"IpAddressPrefix":"fd00::/126","Policies":[{"Type":"VSID","Settings":{"IsolationId":4096}}]}]}]}`,
 	`{"References":["/endpoints/$ID"],"Policies":[{"Type":"ELB","VIPs":["10.96.0.9"],"Protocol":17,"InternalPort":53,"ExternalPort":53}]}`,
 	`{"Filter":"{\"ID\":\"$ID\"}"}`, `{"Filter":"{\"State\":1}"}`,
-	`{`, `null`, `[]`, `{"ID":"$ID"}`, `{"Settings":null,"ResourceType":"DNS"}`, `{"MacPool":{"Ranges":[{"StartMacAddress":"x"}]},"Type":"NAT"}`,
+	`{`, `null`, `[]`, `{"ID":"$ID"}`, `{"Settings":null,"ResourceType":"DNS"}`,
+	`{"MacPool":{"Ranges":[{"StartMacAddress":"x"}]},"Type":"NAT"}`,
 	`{"ResourceType":"Network","RequestType":"Add","Settings":"$ID"}`, "pod",
 }
 

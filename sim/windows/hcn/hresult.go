@@ -13,7 +13,8 @@ var (
 	errWriteFault    = &hns.Error{Code: 29, Name: "ERROR_WRITE_FAULT", Text: "The system cannot write to the specified device."}
 	errDiskFull      = &hns.Error{Code: 112, Name: "ERROR_DISK_FULL", Text: "There is not enough space on the disk."}
 	errUnexpected    = &hns.Error{Code: 0x8000ffff, Name: "E_UNEXPECTED", Text: "Catastrophic failure"}
-	errTooLarge      = &hns.Error{Code: 0x8007000e, Name: "E_OUTOFMEMORY", Text: "Not enough memory resources are available to complete this operation."}
+	errTooLarge      = &hns.Error{Code: 0x8007000e, Name: "E_OUTOFMEMORY",
+		Text: "Not enough memory resources are available to complete this operation."}
 )
 
 // HResult returns the HRESULT of a code: winerror.h's HRESULT_FROM_WIN32 for a

@@ -38,7 +38,8 @@ func TestTenThousandEndpoints(t *testing.T) {
 			m := dial(t, v)
 			nh, err := m.Open(Network, network)
 			for n := 0; n < each && err == nil; n++ {
-				_, err = m.Create(Endpoint, nh, fmt.Sprintf(`{"Name":"e%d-%d","IpConfigurations":[{"IpAddress":"10.%d.%d.%d","PrefixLength":8}]}`, i, n, i+1, n/250, n%250+1))
+				_, err = m.Create(Endpoint, nh, fmt.Sprintf(`{"Name":"e%d-%d","IpConfigurations":[{"IpAddress":"10.%d.%d.%d","PrefixLength":8}]}`, i, n,
+					i+1, n/250, n%250+1))
 			}
 			if err != nil {
 				t.Error(err)

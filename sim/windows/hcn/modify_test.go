@@ -20,13 +20,15 @@ func TestModify(t *testing.T) {
 	eh := must(c.Create(Endpoint, nh, `{"Name":"e"}`))(t)
 	nsh := must(c.Create(Namespace, 0, `{}`))(t)
 	e := must(c.Enumerate(Endpoint, ""))(t)[0]
-	backend := fmt.Sprintf(`{"HostComputeEndpoints":[%q],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`, e)
+	backend := fmt.Sprintf(
+		`{"HostComputeEndpoints":[%q],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`, e)
 	lh := must(c.Create(LoadBalancer, 0, backend))(t)
 	rh := must(c.Create(SdnRoute, 0, fmt.Sprintf(`{"HostComputeEndpoints":[%q],"Setting":[{"DestinationPrefix":"10.96.0.0/12"}]}`, e)))(t)
 	handles := map[Kind]uint64{Network: nh, Endpoint: eh, Namespace: nsh, LoadBalancer: lh, SdnRoute: rh}
 
 	driver := func(id int) string {
-		return fmt.Sprintf(`{"Policies":[{"Type":"ACL","Settings":{"Protocols":"6","Action":"Allow","Direction":"In","RuleType":"Switch","Priority":%d}}]}`, id)
+		return fmt.Sprintf(
+			`{"Policies":[{"Type":"ACL","Settings":{"Protocols":"6","Action":"Allow","Direction":"In","RuleType":"Switch","Priority":%d}}]}`, id)
 	}
 	extension := func(on bool) string {
 		return fmt.Sprintf(`{"Id":"e7c3b2f0-f3c5-48df-af2b-10fed6d72e7a","IsEnabled":%t}`, on)
@@ -51,7 +53,8 @@ func TestModify(t *testing.T) {
 		{Network, "policy", "add", automatic(true), 0, "AutomaticDNS", ""}, // in any case
 		{Network, "DNS", "Update", `{"Domain":"cluster.local","ServerList":["10.96.0.10"]}`, 0, `"Domain":"cluster.local"`, ""},
 		{Network, "DNS", "Update", `[]`, noJSON, `"Domain":"cluster.local"`, ""},
-		{Network, "Extension", "Add", extension(true), 0, `"Type":"VSwitchExtension","Settings":{"ExtensionID":"e7c3b2f0-f3c5-48df-af2b-10fed6d72e7a","Enable":true}`, ""},
+		{Network, "Extension", "Add", extension(true), 0,
+			`"Type":"VSwitchExtension","Settings":{"ExtensionID":"e7c3b2f0-f3c5-48df-af2b-10fed6d72e7a","Enable":true}`, ""},
 		{Network, "Extension", "Update", extension(false), 0, "VSwitchExtension", `10fed6d72e7a","Enable":true`},
 		{Network, "Extension", "Refresh", extension(true), 0, `10fed6d72e7a","Enable":true`, ""},
 		{Network, "Extension", "Remove", extension(false), 0, "", "VSwitchExtension"},

@@ -187,7 +187,8 @@ func TestWatch(t *testing.T) {
 	<-begun
 	must(c.Create(Network, 0, l2bridge))(t)
 	e := <-got
-	if e.HResult != "0x0" || len(e.Changes) != 1 || e.Changes[0].What != hns.Created || e.Changes[0].ID != e.Object || string(e.Settings) != l2bridge {
+	if e.HResult != "0x0" || len(e.Changes) != 1 || e.Changes[0].What != hns.Created || e.Changes[0].ID != e.Object ||
+		string(e.Settings) != l2bridge {
 		t.Errorf("entry %+v", e)
 	}
 }
@@ -227,7 +228,8 @@ func TestReplay(t *testing.T) {
 	if err != nil || len(diff) == 0 || !strings.Contains(diff[0].String(), "HcnCreateNetwork: was 0x0, is 0x803b0010") {
 		t.Errorf("differences %v, %v", diff, err)
 	}
-	if _, _, err := fresh.Replay(t.Context(), "log", strings.NewReader("{\"call\":\"start\"}\nnonsense\n")); err == nil || !strings.HasPrefix(err.Error(), "log:2:") {
+	if _, _, err := fresh.Replay(t.Context(), "log", strings.NewReader("{\"call\":\"start\"}\nnonsense\n")); err == nil ||
+		!strings.HasPrefix(err.Error(), "log:2:") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -95,7 +95,8 @@ func TestLifeOfAnEndpoint(t *testing.T) {
 	if e.HostComputeNetwork != ids[0] || len(e.IpConfigurations) != 1 {
 		t.Errorf("endpoint %+v", e)
 	}
-	for field, value := range map[string]string{"VirtualNetwork": strings.ToUpper(ids[0]), "ID": "{" + strings.ToUpper(e.ID) + "}", "Name": "E1", "MacAddress": e.MacAddress, "IPAddress": e.IpConfigurations[0].IpAddress} {
+	for field, value := range map[string]string{"VirtualNetwork": strings.ToUpper(ids[0]), "ID": "{" + strings.ToUpper(e.ID) + "}",
+		"Name": "E1", "MacAddress": e.MacAddress, "IPAddress": e.IpConfigurations[0].IpAddress} {
 		if got := must(c.Enumerate(Endpoint, FilterBy(field, value)))(t); len(got) != 1 || got[0] != e.ID {
 			t.Errorf("filter by %s %s found %v", field, value, got)
 		}
@@ -115,7 +116,9 @@ func TestLifeOfAnEndpoint(t *testing.T) {
 	if err := c.modify(Namespace, nsh, attach("Endpoint", "Add")); refusal(t, err) != 0x803b0014 {
 		t.Errorf("attached twice: %v", err)
 	}
-	must(0, c.modify(Endpoint, eh, `{"ResourceType":"Policy","RequestType":"Add","Settings":{"Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.0.0.0/8"]}}]}}`))(t)
+	must(0,
+		c.modify(Endpoint, eh,
+			`{"ResourceType":"Policy","RequestType":"Add","Settings":{"Policies":[{"Type":"OutBoundNAT","Settings":{"Exceptions":["10.0.0.0/8"]}}]}}`))(t)
 	must(0, c.modify(Namespace, nsh, attach("Endpoint", "Remove")))(t)
 	must(0, c.modify(Endpoint, eh, `{"ResourceType":"Port","RequestType":"Add","Settings":{"VirtualMachineId":"vm"}}`))(t)
 	must(0, c.modify(Endpoint, eh, `{"ResourceType":"Port","RequestType":"Remove","Settings":{"VirtualMachineId":"vm"}}`))(t)

@@ -332,7 +332,8 @@ func TestAdapters(t *testing.T) {
 	var many, manyWant []string
 	for i := range 100 { // more than fits into the 15 kB that Go offers first
 		many = append(many, fmt.Sprintf("Nätz %d|00-15-5D-00-00-%02X|10.0.%d.1/24", i, i, i))
-		manyWant = append(manyWant, fmt.Sprintf("%d Nätz %d 00:15:5d:00:00:%02x 1500 up|broadcast|multicast|running [10.0.%d.1/24] <nil>", i+2, i, i, i))
+		manyWant = append(manyWant, fmt.Sprintf("%d Nätz %d 00:15:5d:00:00:%02x 1500 up|broadcast|multicast|running [10.0.%d.1/24] <nil>", i+2, i,
+			i, i))
 	}
 	const loopback = "1 Loopback Pseudo-Interface 1  -1 up|loopback|multicast|running [127.0.0.1/8 ::1/128] <nil>"
 	const routes = "routes 122 true" // ERROR_INSUFFICIENT_BUFFER, and how much it takes

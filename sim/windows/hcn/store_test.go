@@ -44,7 +44,8 @@ func ok(t *testing.T, res *response) *response {
 func populate(t *testing.T, c *session) uint64 {
 	t.Helper()
 	nh := ok(t, c.call(&request{Verb: verbCreate, Kind: Network, Texts: []string{l2bridge}})).Handle
-	other := ok(t, c.call(&request{Verb: verbCreate, Kind: Network, Texts: []string{`{"Name":"nat","Type":"NAT","Flags":8,"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.1.0.0/24"}]}]}`}})).Handle
+	other := ok(t, c.call(&request{Verb: verbCreate, Kind: Network,
+		Texts: []string{`{"Name":"nat","Type":"NAT","Flags":8,"Ipams":[{"Subnets":[{"IpAddressPrefix":"10.1.0.0/24"}]}]}`}})).Handle
 	ok(t, c.call(&request{Verb: verbCreate, Kind: Endpoint, Handle: other, Texts: []string{`{"Name":"gone"}`}}))
 	eh := ok(t, c.call(&request{Verb: verbCreate, Kind: Endpoint, Handle: nh, Texts: []string{`{"Name":"e"}`}})).Handle
 	var e hns.Endpoint
@@ -52,9 +53,16 @@ func populate(t *testing.T, c *session) uint64 {
 		t.Fatal(err)
 	}
 	nsh := ok(t, c.call(&request{Verb: verbCreate, Kind: Namespace, Texts: []string{`{}`}})).Handle
-	ok(t, c.call(&request{Verb: verbModify, Kind: Namespace, Handle: nsh, Texts: []string{fmt.Sprintf(`{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":%q}}`, e.ID)}}))
-	ok(t, c.call(&request{Verb: verbCreate, Kind: LoadBalancer, Texts: []string{fmt.Sprintf(`{"HostComputeEndpoints":[%q],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`, e.ID)}}))
-	ok(t, c.call(&request{Verb: verbCreate, Kind: SdnRoute, Texts: []string{fmt.Sprintf(`{"HostComputeEndpoints":[%q],"Setting":[{"DestinationPrefix":"10.96.0.0/12"}]}`, e.ID)}}))
+	ok(t, c.call(&request{Verb: verbModify, Kind: Namespace, Handle: nsh,
+		Texts: []string{fmt.Sprintf(`{"ResourceType":"Endpoint","RequestType":"Add","Settings":{"EndpointId":%q}}`, e.ID)}}))
+	ok(t, c.call(&request{Verb: verbCreate, Kind: LoadBalancer,
+		Texts: []string{
+			fmt.Sprintf(
+				`{"HostComputeEndpoints":[%q],"FrontendVIPs":["10.96.0.1"],"PortMappings":[{"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`,
+				e.ID)}}))
+	ok(t,
+		c.call(&request{Verb: verbCreate, Kind: SdnRoute, Texts: []string{
+			fmt.Sprintf(`{"HostComputeEndpoints":[%q],"Setting":[{"DestinationPrefix":"10.96.0.0/12"}]}`, e.ID)}}))
 	ok(t, c.call(&request{Verb: verbHNSCall, Texts: []string{"POST", "/endpoints/" + e.ID, `{"Policies":[{"Type":"OutBoundNAT"}]}`}}))
 	return nh
 }
@@ -245,12 +253,14 @@ func TestStateThatCannotBeRead(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Start(builds.MustLookup("10.0.17763"), testNode, Options{State: good}); err == nil || !strings.Contains(err.Error(), "another folder") {
+	if _, err := Start(builds.MustLookup("10.0.17763"), testNode, Options{State: good}); err == nil ||
+		!strings.Contains(err.Error(), "another folder") {
 		t.Errorf("state of another build: %v", err)
 	}
 	s, _, _ = start(t, good)
 	defer die(s)
-	if _, err := Start(builds.MustLookup("10.0.20348"), testNode, Options{State: good}); err == nil || !strings.Contains(err.Error(), "another service") {
+	if _, err := Start(builds.MustLookup("10.0.20348"), testNode, Options{State: good}); err == nil ||
+		!strings.Contains(err.Error(), "another service") {
 		t.Errorf("a second service: %v", err)
 	}
 }

@@ -94,7 +94,8 @@ func runSuite(t *testing.T, w *wine.Wine, program, dlls string, p suiteProfile) 
 		}
 	}()
 	run := func(args ...string) string {
-		s, err := hcn.Start(b, hns.Options{Node: "n1", ManagementIP: netip.MustParseAddr("192.168.1.11")}, hcn.Options{Log: log.New(t.Output(), "", 0)})
+		s, err := hcn.Start(b, hns.Options{Node: "n1", ManagementIP: netip.MustParseAddr("192.168.1.11")},
+			hcn.Options{Log: log.New(t.Output(), "", 0)})
 		if err != nil {
 			t.Fatal(err)
 		}

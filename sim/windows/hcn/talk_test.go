@@ -151,7 +151,8 @@ func TestCallsOfClientsThatDie(t *testing.T) {
 			wg.Go(func() {
 				send := appendHello(nil, fmt.Sprintf("client %d", i))
 				for j := range rounds {
-					send = appendRequest(send, &request{Seq: uint32(j), Verb: verbEnumerate, Kind: Kind(1 + j%5), Texts: []string{FilterBy("Name", fmt.Sprint(i, "/", j))}})
+					send = appendRequest(send, &request{Seq: uint32(j), Verb: verbEnumerate, Kind: Kind(1 + j%5),
+						Texts: []string{FilterBy("Name", fmt.Sprint(i, "/", j))}})
 				}
 				half := appendRequest(nil, &request{Verb: verbCreate, Kind: Namespace, Texts: []string{"{}"}})
 				send = append(send, half[:len(half)-1-i]...)

@@ -32,7 +32,8 @@ func onNamespace(do func(*hns.Service, *hns.Namespace, v1Call) (any, error)) fun
 }
 
 func namespaceV1(n *hns.Namespace) v1Namespace {
-	v := v1Namespace{ID: strings.ToUpper(n.ID), IsDefault: n.Type == hns.NamespaceHostDefault || n.Type == hns.NamespaceGuestDefault, CompartmentId: n.NamespaceId}
+	v := v1Namespace{ID: strings.ToUpper(n.ID), IsDefault: n.Type == hns.NamespaceHostDefault || n.Type == hns.NamespaceGuestDefault,
+		CompartmentId: n.NamespaceId}
 	for _, r := range n.Resources {
 		res := v1Resource{Type: r.Type}
 		res.Data.ID = r.Data.Id

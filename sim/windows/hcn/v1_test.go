@@ -25,12 +25,15 @@ func TestV1(t *testing.T) {
 		t.Errorf("version %v", version)
 	}
 	var n hns.V1Network
-	into(must(c.HNSCall("POST", "/networks/", `{"Name":"cbr0","Type":"l2bridge","Subnets":[{"AddressPrefix":"10.244.1.0/24","GatewayAddress":"10.244.1.1"}]}`))(t), &n)
+	into(
+		must(c.HNSCall("POST", "/networks/",
+			`{"Name":"cbr0","Type":"l2bridge","Subnets":[{"AddressPrefix":"10.244.1.0/24","GatewayAddress":"10.244.1.1"}]}`))(t), &n)
 	if n.ManagementIP != "192.168.1.11" || n.ID != strings.ToUpper(n.ID) {
 		t.Errorf("network %+v", n)
 	}
 	var e hns.V1Endpoint
-	into(must(c.HNSCall("POST", "/endpoints/", fmt.Sprintf(`{"Name":"e","VirtualNetwork":%q,"Policies":[{"Type":"PA","PA":"1.2.3.4"}]}`, n.ID)))(t), &e)
+	into(must(c.HNSCall("POST", "/endpoints/", fmt.Sprintf(`{"Name":"e","VirtualNetwork":%q,"Policies":[{"Type":"PA","PA":"1.2.3.4"}]}`,
+		n.ID)))(t), &e)
 	post := func(path, body string) error { return second(c.HNSCall("POST", "/endpoints/"+e.ID+path, body)) }
 	state := func(want hns.EndpointState) {
 		t.Helper()
@@ -70,9 +73,16 @@ func TestV1(t *testing.T) {
 	}
 
 	var l hns.V1PolicyList
-	into(must(c.HNSCall("POST", "/policylists/", fmt.Sprintf(`{"References":["/endpoints/%s"],"Policies":[{"Type":"ELB","VIPs":["10.96.0.10"],"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`, e.ID)))(t), &l)
+	into(
+		must(c.HNSCall("POST", "/policylists/",
+			fmt.Sprintf(
+				`{"References":["/endpoints/%s"],"Policies":[{"Type":"ELB","VIPs":["10.96.0.10"],"Protocol":6,"InternalPort":80,"ExternalPort":80}]}`,
+				e.ID)))(t), &l)
 	var r hns.V1PolicyList
-	into(must(c.HNSCall("POST", "/policylists/", fmt.Sprintf(`{"References":["/endpoints/%s"],"Policies":[{"Type":"ROUTE","DestinationPrefix":"10.96.0.0/12","NeedEncap":true}]}`, e.ID)))(t), &r)
+	into(
+		must(c.HNSCall("POST", "/policylists/",
+			fmt.Sprintf(`{"References":["/endpoints/%s"],"Policies":[{"Type":"ROUTE","DestinationPrefix":"10.96.0.0/12","NeedEncap":true}]}`,
+				e.ID)))(t), &r)
 	var lists []hns.V1PolicyList
 	into(must(c.HNSCall("GET", "/policylists/", ""))(t), &lists)
 	if len(lists) != 2 || lists[0].ID != l.ID || lists[1].ID != r.ID || !strings.Contains(string(lists[1].Policies[0]), `"ROUTE"`) {

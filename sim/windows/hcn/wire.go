@@ -150,7 +150,8 @@ func parseRequest(body []byte) (*request, error) {
 	if len(body) < 31 {
 		return nil, fmt.Errorf("%w: a request of %d bytes", errMalformed, len(body))
 	}
-	r := &request{Seq: binary.LittleEndian.Uint32(body), Verb: verb(body[4]), Kind: Kind(body[5]), Handle: binary.LittleEndian.Uint64(body[6:])}
+	r := &request{Seq: binary.LittleEndian.Uint32(body), Verb: verb(body[4]), Kind: Kind(body[5]),
+		Handle: binary.LittleEndian.Uint64(body[6:])}
 	copy(r.ID[:], body[14:30])
 	var err error
 	r.Texts, err = parseTexts(body[30:])
@@ -162,7 +163,8 @@ func parseResponse(body []byte) (*response, error) {
 	if len(body) < 17 {
 		return nil, fmt.Errorf("%w: a response of %d bytes", errMalformed, len(body))
 	}
-	r := &response{Seq: binary.LittleEndian.Uint32(body), HResult: binary.LittleEndian.Uint32(body[4:]), Handle: binary.LittleEndian.Uint64(body[8:])}
+	r := &response{Seq: binary.LittleEndian.Uint32(body), HResult: binary.LittleEndian.Uint32(body[4:]),
+		Handle: binary.LittleEndian.Uint64(body[8:])}
 	texts, err := parseTexts(body[16:])
 	if err != nil || len(texts) != 2 {
 		return nil, fmt.Errorf("%w: a response with %d texts: %v", errMalformed, len(texts), err)

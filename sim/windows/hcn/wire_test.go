@@ -80,7 +80,8 @@ func TestMalformedFrames(t *testing.T) {
 	many := bytes.Clone(good)
 	many[30] = 200
 	for name, body := range map[string][]byte{
-		"empty": nil, "short": good[:30], "text cut": good[:len(good)-1], "text too long": long, "200 texts": many, "more behind": append(bytes.Clone(good), 0),
+		"empty": nil, "short": good[:30], "text cut": good[:len(good)-1], "text too long": long, "200 texts": many,
+		"more behind": append(bytes.Clone(good), 0),
 	} {
 		if r, err := parseRequest(body); err == nil {
 			t.Errorf("%s: read as %+v", name, r)

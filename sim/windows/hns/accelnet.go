@@ -12,7 +12,8 @@ import (
 var (
 	_ = evidence.New("hns.accelnet-management-macs", evidence.Code,
 		"From HNS 15.4 a node has one list of management MAC addresses whose virtual functions HNS must not use; /accelnet/ of HNS v1 sets, gets and deletes it, and answers with the list.",
-		"microsoft/hcsshim internal/hns/hnsaccelnet.go", "microsoft/hcsshim hcn/hnsv1_test.go TestAccelnetNnvManagementMacAddresses", "microsoft/hcsshim hcn/hcnglobals.go AccelnetVersion")
+		"microsoft/hcsshim internal/hns/hnsaccelnet.go", "microsoft/hcsshim hcn/hnsv1_test.go TestAccelnetNnvManagementMacAddresses",
+		"microsoft/hcsshim hcn/hcnglobals.go AccelnetVersion")
 	_ = evidence.New("hns.accelnet-details", evidence.Inferred,
 		"Setting the list replaces it, a node without a list returns an empty one, an invalid address is refused with 0x80070057, and the list survives a restart of HNS. It does not affect packets here: adapters with virtual functions are not modelled.",
 		"microsoft/hcsshim internal/hns/hnsaccelnet.go")

@@ -159,7 +159,8 @@ func (d *Dump) InferHost() {
 	}
 	for i := range d.Endpoints {
 		e := &d.Endpoints[i]
-		if !e.Attached() || e.Compartment != 0 || known[normID(e.HostComputeNamespace)] || !gateways[e.Address(false)] || len(e.SharedContainers) > 0 {
+		if !e.Attached() || e.Compartment != 0 || known[normID(e.HostComputeNamespace)] || !gateways[e.Address(false)] ||
+			len(e.SharedContainers) > 0 {
 			continue
 		}
 		e.Compartment = hostCompartment

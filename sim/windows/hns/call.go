@@ -19,7 +19,8 @@ func (s *Service) Create(kind Kind, data []byte) (string, error) {
 	case KindRoute:
 		return create(data, "hcnCreateRoute", s.CreateRoute, func(r *Route) string { return r.ID })
 	}
-	return "", ErrRequestUnsupported.withf("hcnCreate", "there is no kind %q; there are network, endpoint, namespace, loadBalancer, route", kind)
+	return "", ErrRequestUnsupported.withf("hcnCreate", "there is no kind %q; there are network, endpoint, namespace, loadBalancer, route",
+		kind)
 }
 
 func create[T any](data []byte, op string, make func(T) (*T, error), id func(*T) string) (string, error) {

@@ -99,7 +99,8 @@ func (s *Service) ModifyNamespace(id string, req ModifyRequest) error {
 		n.Resources = append(n.Resources, NamespaceResource{Type: "Container", Data: NamespaceResourceData{Id: v.ContainerId}})
 		s.namespaces.put(n.ID, n)
 	default:
-		return ErrRequestUnsupported.withf(op, "%s of %q; a namespace takes Add and Remove of Endpoint and Container", req.RequestType, req.ResourceType)
+		return ErrRequestUnsupported.withf(op, "%s of %q; a namespace takes Add and Remove of Endpoint and Container", req.RequestType,
+			req.ResourceType)
 	}
 	s.changed(Change{Kind: KindNamespace, ID: n.ID, What: Modified})
 	return nil

@@ -153,7 +153,8 @@ func callHNS(t *testing.T, s *Service, line string) (string, error) {
 			t.Fatalf("%s: %v", line, err)
 		}
 		return ok(map[Kind]func(string, ModifyRequest) error{
-			KindNetwork: s.ModifyNetwork, KindEndpoint: s.ModifyEndpoint, KindNamespace: s.ModifyNamespace, KindLoadBalancer: s.ModifyLoadBalancer, KindRoute: s.ModifyRoute,
+			KindNetwork: s.ModifyNetwork, KindEndpoint: s.ModifyEndpoint, KindNamespace: s.ModifyNamespace, KindLoadBalancer: s.ModifyLoadBalancer,
+			KindRoute: s.ModifyRoute,
 		}[Kind(first)](id, req))
 	}
 	return s.Create(Kind(word), []byte(rest))
@@ -327,7 +328,8 @@ func checkRestored(t *testing.T, s *Service, build *builds.Build) {
 		t.Errorf("the restored service differs: %s", firstDifference(a, b))
 	}
 	want := map[Kind]int{}
-	for kind, n := range map[Kind]int{KindNetwork: s.networks.len(), KindEndpoint: s.endpoints.len(), KindNamespace: s.namespaces.len(), KindLoadBalancer: s.loadBalancers.len(), KindRoute: s.routes.len()} {
+	for kind, n := range map[Kind]int{KindNetwork: s.networks.len(), KindEndpoint: s.endpoints.len(), KindNamespace: s.namespaces.len(),
+		KindLoadBalancer: s.loadBalancers.len(), KindRoute: s.routes.len()} {
 		if n > 0 {
 			want[kind] = n
 		}

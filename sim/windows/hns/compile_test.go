@@ -225,7 +225,8 @@ func (c *compileCase) call(word, rest string) {
 
 // program compiles the rules of all ports, as a node does.
 func (c *compileCase) program() {
-	macs := []string{mac(hostMAC).String(), "HOST", mac(gatewayMAC).String(), "GATEWAY", mac(nextHopMAC).String(), "NEXTHOP", mac(otherMAC).String(), "OTHER"}
+	macs := []string{mac(hostMAC).String(), "HOST", mac(gatewayMAC).String(), "GATEWAY", mac(nextHopMAC).String(), "NEXTHOP",
+		mac(otherMAC).String(), "OTHER"}
 	networks := c.svc.ListNetworks(nil)
 	add := func(name string, p *vfp.Port, layers []*vfp.Layer) {
 		p.ID, p.Label = name, name
@@ -282,7 +283,8 @@ func (c *compileCase) packet(line string) string {
 	if f[0] == "reply" {
 		port = c.ports[f[1]]
 		h := c.last.Headers()
-		p = packet.Build(packet.Spec{EthSrc: h.EthDst, EthDst: h.EthSrc, Proto: h.Proto, Src: h.Dst, Dst: h.Src, SrcPort: h.DstPort, DstPort: h.SrcPort, TCPFlags: packet.SYN | packet.ACK})
+		p = packet.Build(packet.Spec{EthSrc: h.EthDst, EthDst: h.EthSrc, Proto: h.Proto, Src: h.Dst, Dst: h.Src, SrcPort: h.DstPort,
+			DstPort: h.SrcPort, TCPFlags: packet.SYN | packet.ACK})
 		dir = vfp.In
 		if f[2] == "out" {
 			dir = vfp.Out
@@ -327,7 +329,8 @@ func (c *compileCase) build(f []string) (*vfp.Port, vfp.Direction, *packet.Packe
 	if len(rest) > 0 && rest[0] == "vxlan" {
 		vni, _ := strconv.Atoi(rest[4])
 		udp, _ := strconv.Atoi(rest[5])
-		err := p.Encap(packet.Outer{Kind: packet.VXLAN, EthSrc: mac(gatewayMAC), EthDst: mac(hostMAC), Src: netip.MustParseAddr(rest[1]), Dst: netip.MustParseAddr(rest[3]),
+		err := p.Encap(packet.Outer{Kind: packet.VXLAN, EthSrc: mac(gatewayMAC), EthDst: mac(hostMAC), Src: netip.MustParseAddr(rest[1]),
+			Dst: netip.MustParseAddr(rest[3]),
 			VNI: uint32(vni), DstPort: uint16(udp), SrcPort: 50000})
 		if err != nil {
 			c.t.Fatal(err)

@@ -25,16 +25,18 @@ type Disputed struct {
 }
 
 var (
-	takenFrontend = dispute{evidence.NewQuestion("hns-code-taken-frontend", evidence.NewParam("hns-code-taken-frontend", "hns.taken-frontend-code", evidence.Unknown,
-		"Which code HNS returns when it refuses a load balancer whose frontend is taken: a log shows 0xb7; kube-proxy 1.37 expects 0xb7 or 0x803b0013 and treats both alike; earlier versions treat every code alike.",
-		"kubernetes/kubernetes issue 139519", "kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:79 (IsPolicyAlreadyExists)"),
+	takenFrontend = dispute{evidence.NewQuestion("hns-code-taken-frontend",
+		evidence.NewParam("hns-code-taken-frontend", "hns.taken-frontend-code", evidence.Unknown,
+			"Which code HNS returns when it refuses a load balancer whose frontend is taken: a log shows 0xb7; kube-proxy 1.37 expects 0xb7 or 0x803b0013 and treats both alike; earlier versions treat every code alike.",
+			"kubernetes/kubernetes issue 139519", "kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go:79 (IsPolicyAlreadyExists)"),
 		evidence.Answer{Value: "0xb7", Means: "HNS refuses a taken frontend with 0xb7"},
 		evidence.Answer{Value: "0x803b0013", Means: "HNS refuses a taken frontend with 0x803b0013"}),
 		[]*Error{ErrAlreadyExists, ErrPortAlreadyExists},
 		[]string{"kubernetes/kubernetes issue 139519", "kubernetes/kubernetes v1.37.0 pkg/proxy/winkernel/hns.go"}}
-	takenHostPort = dispute{evidence.NewQuestion("hns-code-taken-host-port", evidence.NewParam("hns-code-taken-host-port", "hns.taken-host-port-code", evidence.Unknown,
-		"Which code HNS returns when it refuses a node port that another endpoint of a nat network publishes: hcsshim's test has 0x803b0013, on an overlay network; Docker's users report 0x20 on nat.",
-		"microsoft/hcsshim hcn/hcnerrors_test.go (TestEndpointAlreadyExistsError)", "docker/for-win issue 3893"),
+	takenHostPort = dispute{evidence.NewQuestion("hns-code-taken-host-port",
+		evidence.NewParam("hns-code-taken-host-port", "hns.taken-host-port-code", evidence.Unknown,
+			"Which code HNS returns when it refuses a node port that another endpoint of a nat network publishes: hcsshim's test has 0x803b0013, on an overlay network; Docker's users report 0x20 on nat.",
+			"microsoft/hcsshim hcn/hcnerrors_test.go (TestEndpointAlreadyExistsError)", "docker/for-win issue 3893"),
 		evidence.Answer{Value: "0x803b0013", Means: "HNS refuses a taken port of the node with 0x803b0013"},
 		evidence.Answer{Value: "0x20", Means: "HNS refuses a taken port of the node with 0x20"}),
 		[]*Error{ErrPortAlreadyExists, ErrSharingViolation},

@@ -17,7 +17,8 @@ func TestDisputedCode(t *testing.T) {
 		says      string
 		disputed  int
 	}{
-		{"", ErrAlreadyExists, ErrInvalidParam, "already exists. (0xb7 or 0x803b0013, sources disagree: kubernetes/kubernetes issue 139519, kubernetes/kubernetes v1.37.0 ", 1},
+		{"", ErrAlreadyExists, ErrInvalidParam,
+			"already exists. (0xb7 or 0x803b0013, sources disagree: kubernetes/kubernetes issue 139519, kubernetes/kubernetes v1.37.0 ", 1},
 		{"", ErrPortAlreadyExists, ErrOutOfMemory, ": 10.96.0.1 port 80 protocol 6 belongs to load balancer ", 1},
 		{"0xb7", ErrAlreadyExists, ErrPortAlreadyExists, "already exists. (0xb7): 10.96.0.1 port 80", 0},
 		{"0x803b0013", ErrPortAlreadyExists, ErrAlreadyExists, "port already exists. (0x803b0013): 10.96.0.1 port 80", 0},
@@ -50,7 +51,8 @@ func TestDisputedCodeBehindAnother(t *testing.T) {
 	bad := tcp("10.96.0.1", 80, 0, e.ID)
 	bad.PortMappings[0].InternalPort = 0
 	_, err := s.CreateLoadBalancer(bad)
-	if !errors.Is(err, ErrInvalidParam) || errors.Is(err, ErrAlreadyExists) || len(s.Disputed()) != 0 || !strings.Contains(err.Error(), "belongs to") {
+	if !errors.Is(err, ErrInvalidParam) || errors.Is(err, ErrAlreadyExists) || len(s.Disputed()) != 0 ||
+		!strings.Contains(err.Error(), "belongs to") {
 		t.Errorf("%v, disputed %v", err, s.Disputed())
 	}
 }
@@ -81,7 +83,8 @@ func TestDisputes(t *testing.T) {
 			t.Fatalf("%s: %d codes, %d answers, %d sources", d.question.Param, len(d.codes), len(d.question.Answers), len(d.sources))
 		}
 		for i, v := range d.question.Values() {
-			if got := (&Service{opts: Options{Pinned: map[string]string{d.question.Param: v}}}).code(d); got.Code != d.codes[i].Code || len(got.Or) != 0 || !strings.Contains(got.Error(), "("+v+")") {
+			if got := (&Service{opts: Options{Pinned: map[string]string{d.question.Param: v}}}).code(d); got.Code != d.codes[i].Code ||
+				len(got.Or) != 0 || !strings.Contains(got.Error(), "("+v+")") {
 				t.Errorf("%s pinned to %s: %v", d.question.Param, v, got)
 			}
 		}

@@ -170,7 +170,8 @@ func (p *dumpParser) object(raw json.RawMessage, fields []field, at int, list st
 	p.objects++
 	read := map[dumpKind]func(json.RawMessage, []field, int){
 		kindNetworkV1: p.networkV1, kindNetworkV2: p.networkV2, kindEndpointV1: p.endpointV1, kindEndpointV2: p.endpointV2,
-		kindNamespace: p.namespace, kindNamespaceV1: p.namespaceV1, kindLoadBalancer: p.loadBalancer, kindRoute: p.route, kindPolicyList: p.policyList,
+		kindNamespace: p.namespace, kindNamespaceV1: p.namespaceV1, kindLoadBalancer: p.loadBalancer, kindRoute: p.route,
+		kindPolicyList: p.policyList,
 	}[p.kind(fields, list)]
 	if read == nil {
 		var keys []string
@@ -263,7 +264,8 @@ func isEndpointV1(fields []field) bool {
 func isNetworkV1(fields []field) bool { return has(fields, "Subnets", "ManagementIP", "MacPools") }
 
 func isNamespaceV1(fields []field) bool {
-	return has(fields, "CompartmentId", "CompartmentGuid", "IsDefault", "ResourceList") && !has(fields, "NamespaceId", "IPAddress", "VirtualNetwork")
+	return has(fields, "CompartmentId", "CompartmentGuid", "IsDefault", "ResourceList") &&
+		!has(fields, "NamespaceId", "IPAddress", "VirtualNetwork")
 }
 
 func isPolicyList(fields []field) bool { return has(fields, "References") || hasELB(fields) }

@@ -96,7 +96,8 @@ func TestFlannelDump(t *testing.T) {
 	if !ok || v != (RemoteSubnetRouteSettings{"10.244.0.0/24", 4096, "192.168.79.39", "ba:c1:6f:91:17:c7"}) {
 		t.Errorf("remote subnet %+v, %v", v, ok)
 	}
-	if x := n.Extension("F74F241B-440F-4433-BB28-00F89EAD20D8"); x == nil || !x.IsEnabled || n.OtherExtension() != nil || n.Extension(OpenVSwitchExtension) != nil {
+	if x := n.Extension("F74F241B-440F-4433-BB28-00F89EAD20D8"); x == nil || !x.IsEnabled || n.OtherExtension() != nil ||
+		n.Extension(OpenVSwitchExtension) != nil {
 		t.Errorf("extensions %+v", n.Extensions)
 	}
 	for _, f := range []string{"network.Health", "network.LayeredOn"} {
@@ -119,7 +120,8 @@ func TestExportRoundTrip(t *testing.T) {
 	}
 	if err := s.AddEndpointPolicies(e.ID,
 		NewPolicy(OutBoundNATSettings{Exceptions: []string{"10.244.0.0/16"}}),
-		NewPolicy(ACLSettings{Action: ACLAllow, Direction: ACLIn, Protocols: "6", LocalPorts: "80-90", Priority: 200, RuleType: ACLRuleSwitch})); err != nil {
+		NewPolicy(ACLSettings{Action: ACLAllow, Direction: ACLIn, Protocols: "6", LocalPorts: "80-90", Priority: 200,
+			RuleType: ACLRuleSwitch})); err != nil {
 		t.Fatal(err)
 	}
 	mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, IpConfigurations: []IpConfig{{IpAddress: "10.244.2.9"}}})
@@ -128,7 +130,8 @@ func TestExportRoundTrip(t *testing.T) {
 	if _, err := s.CreateLoadBalancer(l); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.CreateRoute(Route{HostComputeEndpoints: []string{e.ID}, Setting: []SDNRouteSettings{{DestinationPrefix: "10.96.0.0/12", NeedEncap: true}}}); err != nil {
+	if _, err := s.CreateRoute(Route{HostComputeEndpoints: []string{e.ID},
+		Setting: []SDNRouteSettings{{DestinationPrefix: "10.96.0.0/12", NeedEncap: true}}}); err != nil {
 		t.Fatal(err)
 	}
 	first, err := s.Export()
@@ -190,7 +193,8 @@ func TestV1RoundTrip(t *testing.T) {
 		t.Errorf("v1 endpoint %+v", v)
 	}
 	text := asJSON(t, v)
-	for _, want := range []string{`"Type":"PA"`, `"PA":"10.1.0.5"`, `"Type":"ROUTE"`, `"ExceptionList":["10.96.0.0/12","192.168.0.0/16"]`, `"Type":"ACL"`} {
+	for _, want := range []string{`"Type":"PA"`, `"PA":"10.1.0.5"`, `"Type":"ROUTE"`, `"ExceptionList":["10.96.0.0/12","192.168.0.0/16"]`,
+		`"Type":"ACL"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("v1 endpoint lacks %s: %s", want, text)
 		}
@@ -250,8 +254,9 @@ func TestParseDumpForms(t *testing.T) {
 	all := network + "\n" + endpoint + "\n[" + policyList + "]"
 	for name, text := range map[string]string{
 		"one after the other": all,
-		"HNS reply":           `{"Success":true,"Error":"","Output":[` + network + `]} {"Success":true,"Output":` + endpoint + `}{"Success":true,"Output":[` + policyList + `]}`,
-		"keyed":               `{"Networks":[` + network + `],"Endpoints":[` + endpoint + `],"PolicyLists":[` + policyList + `]}`,
+		"HNS reply": `{"Success":true,"Error":"","Output":[` + network + `]} {"Success":true,"Output":` + endpoint +
+			`}{"Success":true,"Output":[` + policyList + `]}`,
+		"keyed": `{"Networks":[` + network + `],"Endpoints":[` + endpoint + `],"PolicyLists":[` + policyList + `]}`,
 	} {
 		d, err := ParseDump(name, []byte(text))
 		if err != nil {
@@ -264,7 +269,8 @@ func TestParseDumpForms(t *testing.T) {
 			continue
 		}
 		e, l := s.Endpoint("b1"), s.LoadBalancer("d1")
-		if e == nil || l == nil || !e.Attached() || e.IpConfigurations[0].PrefixLength != 24 || !slices.Equal(s.Namespace("c1").Endpoints(), []string{"b1"}) {
+		if e == nil || l == nil || !e.Attached() || e.IpConfigurations[0].PrefixLength != 24 ||
+			!slices.Equal(s.Namespace("c1").Endpoints(), []string{"b1"}) {
 			t.Errorf("%s: endpoint %+v, load balancer %+v", name, e, l)
 			continue
 		}
@@ -288,10 +294,13 @@ func TestParseDumpErrors(t *testing.T) {
 		{"7", "d.json:1:1: 7 is not an HNS object"},
 		{"{\"Foo\":1,\"Bar\":2}", "d.json:1:1: this object is not an HNS network"},
 		{"[\n {\"Type\":\"NAT\",\n  \"Name\":7}]", "d.json:3:10: network: field Name is a JSON number; it must be a string"},
-		{"{\"IPAddress\":\"10.0.0.4\",\n\"Policies\":[{\"Type\":\"L2Driver\"},\n  {\"PA\":\"10.1.0.5\"}]}", "d.json:3:3: endpoint: Policies[1]: policy has no Type"},
+		{"{\"IPAddress\":\"10.0.0.4\",\n\"Policies\":[{\"Type\":\"L2Driver\"},\n  {\"PA\":\"10.1.0.5\"}]}",
+			"d.json:3:3: endpoint: Policies[1]: policy has no Type"},
 		{"{\"IPAddress\":\"10.0.0.4\",\n\"State\":9}", "d.json:2:9: endpoint: State is 9"},
-		{"{\"HostComputeNetwork\":\"b\",\n\"Policies\":[{\"Type\":\"ACL\"},\n  {\"Type\":5}]}", "d.json:3:11: endpoint: field Policies.Type is a JSON number; it must be a string"},
-		{"{\"Ipams\":[{\"Subnets\":[\n{\"Policies\":[5]}]}]}", "d.json:2:14: network: field Ipams.Subnets.Policies is a JSON number; it must be an object"},
+		{"{\"HostComputeNetwork\":\"b\",\n\"Policies\":[{\"Type\":\"ACL\"},\n  {\"Type\":5}]}",
+			"d.json:3:11: endpoint: field Policies.Type is a JSON number; it must be a string"},
+		{"{\"Ipams\":[{\"Subnets\":[\n{\"Policies\":[5]}]}]}",
+			"d.json:2:14: network: field Ipams.Subnets.Policies is a JSON number; it must be an object"},
 		{"{\"Success\":false,\"Error\":\"Element not found.\"}", "d.json:1:1: this is a failed HNS call: \"Element not found.\""},
 		{"{\"References\":[],\"Policies\":[]}", "holds neither ELB nor ROUTE"},
 	} {
@@ -314,7 +323,8 @@ func TestLoadErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = newService(t, "2019").Load(d)
-	for _, want := range []string{"d.json:1: the endpoint names no network", "d.json:2: network a9 of the endpoint is not in the dump", "Get-HnsNetwork"} {
+	for _, want := range []string{"d.json:1: the endpoint names no network", "d.json:2: network a9 of the endpoint is not in the dump",
+		"Get-HnsNetwork"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %s", err, want)
 		}
@@ -362,7 +372,8 @@ func FuzzDump(f *testing.F) {
 			t.Fatalf("cannot read the export: %v\n%s", err, out)
 		}
 		if len(again.Networks) != len(d.Networks) || len(again.Endpoints) != len(d.Endpoints) {
-			t.Errorf("export holds %d networks and %d endpoints, want %d and %d", len(again.Networks), len(again.Endpoints), len(d.Networks), len(d.Endpoints))
+			t.Errorf("export holds %d networks and %d endpoints, want %d and %d", len(again.Networks), len(again.Endpoints), len(d.Networks),
+				len(d.Endpoints))
 		}
 		for _, n := range s.ListNetworks(nil) {
 			NetworkV1(n)

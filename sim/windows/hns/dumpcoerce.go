@@ -19,7 +19,8 @@ import (
 // as {"value":[...],"Count":n}.
 
 // cutForm is a value of which nothing but the type is left.
-var cutForm = lazyregexp.New(`^(?:System\.(?:Object|String|Collections)[\w.\[\]+` + "`" + `]*|System\.Management\.Automation\.PSCustomObject|@\{.*\.\.\.|\.\.\.)$`)
+var cutForm = lazyregexp.New(`^(?:System\.(?:Object|String|Collections)[\w.\[\]+` + "`" +
+	`]*|System\.Management\.Automation\.PSCustomObject|@\{.*\.\.\.|\.\.\.)$`)
 
 // isCut reports whether a text stands for something that was not written out.
 func isCut(s string) bool { return cutForm.MatchString(strings.TrimSpace(s)) }

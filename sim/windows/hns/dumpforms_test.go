@@ -65,11 +65,13 @@ func readDumps(in string) string {
 	}
 	for i := range all.Networks {
 		n := &all.Networks[i]
-		line("network", n, "at %v, management %v, DNS compartment %d, not shown %v, policies %q", n.Origin, n.ManagementIP, n.DNSServerCompartment, n.NotShown, policies(n.Policies))
+		line("network", n, "at %v, management %v, DNS compartment %d, not shown %v, policies %q", n.Origin, n.ManagementIP,
+			n.DNSServerCompartment, n.NotShown, policies(n.Policies))
 	}
 	for i := range all.Endpoints {
 		e := &all.Endpoints[i]
-		line("endpoint", e, "at %v, state %d stated %v, compartment %d, containers %v, internal DNS %v, no ICC %v, not shown %v, policies %q", e.Origin, e.State, e.Stated, e.Compartment, e.SharedContainers, e.EnableInternalDNS, e.DisableICC, e.NotShown, policies(e.Policies))
+		line("endpoint", e, "at %v, state %d stated %v, compartment %d, containers %v, internal DNS %v, no ICC %v, not shown %v, policies %q",
+			e.Origin, e.State, e.Stated, e.Compartment, e.SharedContainers, e.EnableInternalDNS, e.DisableICC, e.NotShown, policies(e.Policies))
 	}
 	for i := range all.Namespaces {
 		line("namespace", &all.Namespaces[i], "")

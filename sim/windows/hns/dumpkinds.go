@@ -91,18 +91,21 @@ var stateNames = []string{"uninitialized", "created", "attached", "attached", "d
 // stateOf says when an endpoint has no working port.
 func (p *dumpParser) stateOf(e *Endpoint, at int) {
 	if e.Stated && !e.Remote() && !e.Attached() {
-		p.notice(at, label("endpoint", e.Name, e.ID), fmt.Sprintf("its State is %d, %s: it has no port on the switch; a working endpoint has State 3", e.State, stateNames[e.State]))
+		p.notice(at, label("endpoint", e.Name, e.ID), fmt.Sprintf(
+			"its State is %d, %s: it has no port on the switch; a working endpoint has State 3", e.State, stateNames[e.State]))
 	}
 }
 
 // ready says what a policy list tells of itself (hns.policy-list-state).
 func (p *dumpParser) ready(l *LoadBalancer, v V1PolicyList, at int) {
 	if v.State != 0 && v.State != readyState {
-		l.NotReady = fmt.Sprintf("policy list %s has State %d, and a policy list in force has %d; whether its rules are in VFP is not known; check with vfpctrl /port PORT /list-rule on the node", v.ID, v.State, readyState)
+		l.NotReady = fmt.Sprintf(
+			"policy list %s has State %d, and a policy list in force has %d; whether its rules are in VFP is not known; check with vfpctrl /port PORT /list-rule on the node", v.ID, v.State, readyState)
 		p.notice(at, "policy list "+v.ID, l.NotReady)
 	}
 	if v.IsApplied != nil && !*v.IsApplied {
-		p.notice(at, "policy list "+v.ID, "it has IsApplied: false. A published list in State 2 (ready) has that too (projectcalico/calico#8465), and its meaning is not documented, so it has no effect here")
+		p.notice(at, "policy list "+v.ID,
+			"it has IsApplied: false. A published list in State 2 (ready) has that too (projectcalico/calico#8465), and its meaning is not documented, so it has no effect here")
 	}
 }
 
@@ -200,7 +203,8 @@ func (p *dumpParser) policyList(raw json.RawMessage, fields []field, at int) {
 			c := &coercer{words: p.Words}
 			v.Policies[i] = c.coerce(c.coerce(raw, reflect.TypeFor[v1ELB]()), reflect.TypeFor[SDNRouteSettings]())
 			if len(c.cut) > 0 {
-				p.fail(at, "policy list %s: %s was cut off: %s", v.ID, strings.Join(c.cut, ", "), strings.ReplaceAll(CutHint, "HnsEndpoint", "HnsPolicyList"))
+				p.fail(at, "policy list %s: %s was cut off: %s", v.ID, strings.Join(c.cut, ", "),
+					strings.ReplaceAll(CutHint, "HnsEndpoint", "HnsPolicyList"))
 				return
 			}
 		}

@@ -94,7 +94,8 @@ func (m merger) endpoint(e Endpoint) {
 	}
 	old := &m.d.Endpoints[i]
 	switch {
-	case len(e.Policies) > 0 && len(old.Policies) == 0, (hidden(old.Policies) || len(old.NotShown) > 0) && !hidden(e.Policies) && len(e.NotShown) == 0:
+	case len(e.Policies) > 0 && len(old.Policies) == 0, (hidden(old.Policies) || len(old.NotShown) > 0) && !hidden(e.Policies) &&
+		len(e.NotShown) == 0:
 		old.Policies, old.NotShown = e.Policies, e.NotShown
 	case len(e.Policies) > 0 && !samePolicies(old.Policies, e.Policies):
 		m.differ(label("endpoint", e.Name, e.ID), old.Origin, e.Origin, "policies")
@@ -103,7 +104,8 @@ func (m merger) endpoint(e Endpoint) {
 	if e.Stated && !old.Stated {
 		old.State, old.Stated = e.State, true
 	}
-	for _, f := range []struct{ to, from *string }{{&old.HostComputeNamespace, &e.HostComputeNamespace}, {&old.HostComputeNetwork, &e.HostComputeNetwork}, {&old.MacAddress, &e.MacAddress}, {&old.Name, &e.Name}} {
+	for _, f := range []struct{ to, from *string }{{&old.HostComputeNamespace, &e.HostComputeNamespace},
+		{&old.HostComputeNetwork, &e.HostComputeNetwork}, {&old.MacAddress, &e.MacAddress}, {&old.Name, &e.Name}} {
 		if *f.to == "" {
 			*f.to = *f.from
 		}
@@ -201,7 +203,8 @@ func (d *Dump) Hidden() []error {
 	var errs []error
 	policies := func(at *trace.Origin, fields []string, what, cmdlet string) {
 		if slices.Contains(fields, "Policies") {
-			errs = append(errs, fmt.Errorf("%s:%d:1: not all policies of %s are shown: %s", at.File, at.Line, what, strings.ReplaceAll(CutHint, "HnsEndpoint", cmdlet)))
+			errs = append(errs, fmt.Errorf("%s:%d:1: not all policies of %s are shown: %s", at.File, at.Line, what,
+				strings.ReplaceAll(CutHint, "HnsEndpoint", cmdlet)))
 		}
 	}
 	for _, n := range d.Networks {
@@ -215,7 +218,8 @@ func (d *Dump) Hidden() []error {
 			continue
 		}
 		if slices.ContainsFunc(d.Endpoints, func(e Endpoint) bool { return normID(e.HostComputeNetwork) == normID(n.ID) && !e.Remote() }) {
-			errs = append(errs, fmt.Errorf("%s:%d:1: the policies of the subnets of network %s, which hold its VSID, were cut off: %s", n.Origin.File, n.Origin.Line, n.Name, strings.ReplaceAll(CutHint, "HnsEndpoint", "HnsNetwork")))
+			errs = append(errs, fmt.Errorf("%s:%d:1: the policies of the subnets of network %s, which hold its VSID, were cut off: %s",
+				n.Origin.File, n.Origin.Line, n.Name, strings.ReplaceAll(CutHint, "HnsEndpoint", "HnsNetwork")))
 		}
 	}
 	return errs

@@ -66,39 +66,50 @@ func (e *Error) withf(op, format string, args ...any) *Error {
 // The codes, with the names and texts of winerror.h (golang.org/x/sys/windows
 // holds the same list). Where a text is quoted in a thread, it is that text.
 var (
-	ErrNetworkNotFound         = &Error{Code: 0x803b0001, Name: "HCN_E_NETWORK_NOT_FOUND", Text: "The network was not found."}
-	ErrEndpointNotFound        = &Error{Code: 0x803b0002, Name: "HCN_E_ENDPOINT_NOT_FOUND", Text: "The endpoint was not found."}
-	ErrPortNotFound            = &Error{Code: 0x803b0007, Name: "HCN_E_PORT_NOT_FOUND", Text: "The switch-port was not found."}
-	ErrPolicyNotFound          = &Error{Code: 0x803b0008, Name: "HCN_E_POLICY_NOT_FOUND", Text: "An expected policy was not found."}
-	ErrInvalidNetwork          = &Error{Code: 0x803b000a, Name: "HCN_E_INVALID_NETWORK", Text: "The network was invalid."}
-	ErrInvalidNetworkType      = &Error{Code: 0x803b000b, Name: "HCN_E_INVALID_NETWORK_TYPE", Text: "The network type is invalid."}
-	ErrInvalidEndpoint         = &Error{Code: 0x803b000c, Name: "HCN_E_INVALID_ENDPOINT", Text: "The endpoint was invalid."}
-	ErrInvalidPolicy           = &Error{Code: 0x803b000d, Name: "HCN_E_INVALID_POLICY", Text: "The provided policy configuration is invalid or missing parameters."}
+	ErrNetworkNotFound    = &Error{Code: 0x803b0001, Name: "HCN_E_NETWORK_NOT_FOUND", Text: "The network was not found."}
+	ErrEndpointNotFound   = &Error{Code: 0x803b0002, Name: "HCN_E_ENDPOINT_NOT_FOUND", Text: "The endpoint was not found."}
+	ErrPortNotFound       = &Error{Code: 0x803b0007, Name: "HCN_E_PORT_NOT_FOUND", Text: "The switch-port was not found."}
+	ErrPolicyNotFound     = &Error{Code: 0x803b0008, Name: "HCN_E_POLICY_NOT_FOUND", Text: "An expected policy was not found."}
+	ErrInvalidNetwork     = &Error{Code: 0x803b000a, Name: "HCN_E_INVALID_NETWORK", Text: "The network was invalid."}
+	ErrInvalidNetworkType = &Error{Code: 0x803b000b, Name: "HCN_E_INVALID_NETWORK_TYPE", Text: "The network type is invalid."}
+	ErrInvalidEndpoint    = &Error{Code: 0x803b000c, Name: "HCN_E_INVALID_ENDPOINT", Text: "The endpoint was invalid."}
+	ErrInvalidPolicy      = &Error{Code: 0x803b000d, Name: "HCN_E_INVALID_POLICY",
+		Text: "The provided policy configuration is invalid or missing parameters."}
 	ErrInvalidPolicyType       = &Error{Code: 0x803b000e, Name: "HCN_E_INVALID_POLICY_TYPE", Text: "The policy type is invalid."}
-	ErrInvalidRemoteEndpointOp = &Error{Code: 0x803b000f, Name: "HCN_E_INVALID_REMOTE_ENDPOINT_OPERATION", Text: "This operation is not valid for a remote endpoint."}
-	ErrNetworkAlreadyExists    = &Error{Code: 0x803b0010, Name: "HCN_E_NETWORK_ALREADY_EXISTS", Text: "A network with this name already exists."}
+	ErrInvalidRemoteEndpointOp = &Error{Code: 0x803b000f, Name: "HCN_E_INVALID_REMOTE_ENDPOINT_OPERATION",
+		Text: "This operation is not valid for a remote endpoint."}
+	ErrNetworkAlreadyExists = &Error{Code: 0x803b0010, Name: "HCN_E_NETWORK_ALREADY_EXISTS",
+		Text: "A network with this name already exists."}
 	ErrPortAlreadyExists       = &Error{Code: 0x803b0013, Name: "HCN_E_PORT_ALREADY_EXISTS", Text: "The specified port already exists."}
-	ErrEndpointAlreadyAttached = &Error{Code: 0x803b0014, Name: "HCN_E_ENDPOINT_ALREADY_ATTACHED", Text: "The endpoint is already attached to the switch."}
-	ErrRequestUnsupported      = &Error{Code: 0x803b0015, Name: "HCN_E_REQUEST_UNSUPPORTED", Text: "The specified request is unsupported."}
-	ErrInvalidJSON             = &Error{Code: 0x803b001b, Name: "HCN_E_INVALID_JSON", Text: "The specified JSON document is invalid."}
-	ErrInvalidIP               = &Error{Code: 0x803b001e, Name: "HCN_E_INVALID_IP", Text: "The IP address is either invalid or not part of any configured subnet(s)."}
-	ErrAddressInvalidReserved  = &Error{Code: 0x803b002f, Name: "HCN_E_ADDR_INVALID_OR_RESERVED", Text: "An address provided is invalid or reserved."}
-	ErrInvalidPrefix           = &Error{Code: 0x803b0030, Name: "HCN_E_INVALID_PREFIX", Text: "The prefix provided is invalid."}
+	ErrEndpointAlreadyAttached = &Error{Code: 0x803b0014, Name: "HCN_E_ENDPOINT_ALREADY_ATTACHED",
+		Text: "The endpoint is already attached to the switch."}
+	ErrRequestUnsupported = &Error{Code: 0x803b0015, Name: "HCN_E_REQUEST_UNSUPPORTED", Text: "The specified request is unsupported."}
+	ErrInvalidJSON        = &Error{Code: 0x803b001b, Name: "HCN_E_INVALID_JSON", Text: "The specified JSON document is invalid."}
+	ErrInvalidIP          = &Error{Code: 0x803b001e, Name: "HCN_E_INVALID_IP",
+		Text: "The IP address is either invalid or not part of any configured subnet(s)."}
+	ErrAddressInvalidReserved = &Error{Code: 0x803b002f, Name: "HCN_E_ADDR_INVALID_OR_RESERVED",
+		Text: "An address provided is invalid or reserved."}
+	ErrInvalidPrefix = &Error{Code: 0x803b0030, Name: "HCN_E_INVALID_PREFIX", Text: "The prefix provided is invalid."}
 
-	ErrOutOfMemory      = &Error{Code: 0xe, Name: "ERROR_OUTOFMEMORY", Text: "Not enough memory resources are available to complete this operation."}
+	ErrOutOfMemory = &Error{Code: 0xe, Name: "ERROR_OUTOFMEMORY",
+		Text: "Not enough memory resources are available to complete this operation."}
 	ErrInvalidParam     = &Error{Code: 0x57, Name: "ERROR_INVALID_PARAMETER", Text: "The parameter is incorrect."}
 	ErrAlreadyExists    = &Error{Code: 0xb7, Name: "ERROR_ALREADY_EXISTS", Text: "Cannot create a file when that file already exists."}
-	ErrSharingViolation = &Error{Code: 0x20, Name: "ERROR_SHARING_VIOLATION", Text: "The process cannot access the file because it is being used by another process."}
-	ErrObjectExists     = &Error{Code: 0x1392, Name: "ERROR_OBJECT_ALREADY_EXISTS", Text: "The object already exists."}
-	ErrElementNotFound  = &Error{Code: 0x490, Name: "ERROR_NOT_FOUND", Text: "Element not found."}
-	ErrNotImplemented   = &Error{Code: 0x80004001, Name: "E_NOTIMPL", Text: "Not implemented"}
+	ErrSharingViolation = &Error{Code: 0x20, Name: "ERROR_SHARING_VIOLATION",
+		Text: "The process cannot access the file because it is being used by another process."}
+	ErrObjectExists    = &Error{Code: 0x1392, Name: "ERROR_OBJECT_ALREADY_EXISTS", Text: "The object already exists."}
+	ErrElementNotFound = &Error{Code: 0x490, Name: "ERROR_NOT_FOUND", Text: "Element not found."}
+	ErrNotImplemented  = &Error{Code: 0x80004001, Name: "E_NOTIMPL", Text: "Not implemented"}
 )
 
 // ErrorWithCode finds the error with a code.
 func ErrorWithCode(code uint32) (*Error, bool) {
-	for _, e := range []*Error{ErrNetworkNotFound, ErrEndpointNotFound, ErrPortNotFound, ErrPolicyNotFound, ErrInvalidNetwork, ErrInvalidNetworkType, ErrInvalidEndpoint, ErrInvalidPolicy,
-		ErrInvalidPolicyType, ErrInvalidRemoteEndpointOp, ErrNetworkAlreadyExists, ErrPortAlreadyExists, ErrEndpointAlreadyAttached, ErrRequestUnsupported, ErrInvalidJSON, ErrInvalidIP,
-		ErrAddressInvalidReserved, ErrInvalidPrefix, ErrOutOfMemory, ErrInvalidParam, ErrAlreadyExists, ErrSharingViolation, ErrObjectExists, ErrElementNotFound, ErrNotImplemented} {
+	for _, e := range []*Error{ErrNetworkNotFound, ErrEndpointNotFound, ErrPortNotFound, ErrPolicyNotFound, ErrInvalidNetwork,
+		ErrInvalidNetworkType, ErrInvalidEndpoint, ErrInvalidPolicy,
+		ErrInvalidPolicyType, ErrInvalidRemoteEndpointOp, ErrNetworkAlreadyExists, ErrPortAlreadyExists, ErrEndpointAlreadyAttached,
+		ErrRequestUnsupported, ErrInvalidJSON, ErrInvalidIP,
+		ErrAddressInvalidReserved, ErrInvalidPrefix, ErrOutOfMemory, ErrInvalidParam, ErrAlreadyExists, ErrSharingViolation, ErrObjectExists,
+		ErrElementNotFound, ErrNotImplemented} {
 		if e.Code == code {
 			return e, true
 		}
@@ -148,8 +159,10 @@ func documented() []*Error {
 		{Code: 0x803b0020, Name: "HCN_E_MANAGER_STOPPED", Text: "Operation cannot be performed while service is stopping."},
 		{Code: 0x803b0027, Name: "GCN_E_NETCOMPARTMENT_NOT_FOUND", Text: "Network compartment not found for the given id."},
 		{Code: 0x803b0028, Name: "GCN_E_NETINTERFACE_NOT_FOUND", Text: "Network interface not found for the given id."},
-		{Code: 0x803b002a, Name: "HCN_E_ICS_DISABLED", Text: "Internet Connection Sharing service (SharedAccess) is disabled and cannot be started."},
-		{Code: 0x803b002b, Name: "HCN_E_ENDPOINT_NAMESPACE_ALREADY_EXISTS", Text: "This requested operation is invalid as endpoint is already part of a network namespace."},
+		{Code: 0x803b002a, Name: "HCN_E_ICS_DISABLED",
+			Text: "Internet Connection Sharing service (SharedAccess) is disabled and cannot be started."},
+		{Code: 0x803b002b, Name: "HCN_E_ENDPOINT_NAMESPACE_ALREADY_EXISTS",
+			Text: "This requested operation is invalid as endpoint is already part of a network namespace."},
 		{Code: 0x803b002c, Name: "HCN_E_ENTITY_HAS_REFERENCES", Text: "The specified entity cannot be removed while it still has references."},
 		{Code: 0x803b002d, Name: "HCN_E_INVALID_INTERNAL_PORT", Text: "The internal port must exist and cannot be zero."},
 		{Code: 0x803b002e, Name: "HCN_E_NAMESPACE_ATTACH_FAILED", Text: "The requested operation for attach namespace failed."},

@@ -104,7 +104,8 @@ func extended(ls *layers, networks ...*Network) bool {
 		}
 		for _, d := range []vfp.Direction{vfp.Out, vfp.In} {
 			ls.add(layerACL, "(EXTENSION)", d, &vfp.Rule{ID: "(switch extension)", Fact: factSwitchExtension, Origin: n.Origin,
-				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: fmt.Sprintf("the extension %s is enabled on the switch of network %s; what it does to packets is not visible in HNS", x.Name, n.Name)}})
+				Action: vfp.NotModelled{Action: vfp.Allow{}, Why: fmt.Sprintf(
+					"the extension %s is enabled on the switch of network %s; what it does to packets is not visible in HNS", x.Name, n.Name)}})
 		}
 		return true
 	}
@@ -113,4 +114,5 @@ func extended(ls *layers, networks ...*Network) bool {
 
 var factSwitchExtension = evidence.New("hns.switch-extension", evidence.Code,
 	"HNS v1 shows the extensions of a network's switch and which of them are enabled. An extension that forwards, such as Open vSwitch, handles packets instead of what HNS has programmed.",
-	"openvswitch/ovs datapath-windows/ovsext/Driver.c", "antrea-io/antrea pkg/agent/util/net_windows.go OVSExtensionID", "antrea-io/antrea pkg/agent/agent_windows.go")
+	"openvswitch/ovs datapath-windows/ovsext/Driver.c", "antrea-io/antrea pkg/agent/util/net_windows.go OVSExtensionID",
+	"antrea-io/antrea pkg/agent/agent_windows.go")

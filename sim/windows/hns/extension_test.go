@@ -23,12 +23,16 @@ func TestSwitchExtensions(t *testing.T) {
 		{`,"Extensions":[` + own + "," + ovs("true") + `]`, "[WFP false, VFP true, Open vSwitch Extension true] Open vSwitch Extension"},
 		{`,"Extensions":{"value":[` + ovs("true") + `],"Count":1}`, "[Open vSwitch Extension true] Open vSwitch Extension"},
 		{`,"Extensions":` + ovs(`"True"`), "[Open vSwitch Extension true] Open vSwitch Extension"},
-		{`,"Extensions":["@{Id=583CC151-73EC-4A6A-8B47-578297AD7623; IsEnabled=True; Name=Open vSwitch Extension}"]`, "[Open vSwitch Extension true] Open vSwitch Extension"},
+		{`,"Extensions":["@{Id=583CC151-73EC-4A6A-8B47-578297AD7623; IsEnabled=True; Name=Open vSwitch Extension}"]`,
+			"[Open vSwitch Extension true] Open vSwitch Extension"},
 		{`,"Extensions":"System.Object[]"`, "[] none"},
 		{`,"Extensions":[` + ovs("true") + `,"..."]`, "[] none"}, // which others are there is not shown
 		{`,"Extensions":7`, "[] none"},
 	} {
-		d, err := ParseDump("d.json", []byte(`{"ID":"11111111-1111-1111-1111-111111111111","Name":"n","Type":"Transparent","Subnets":[{"AddressPrefix":"10.1.0.0/24"}]`+c.extensions+`}`))
+		d,
+			err := ParseDump("d.json",
+			[]byte(`{"ID":"11111111-1111-1111-1111-111111111111","Name":"n","Type":"Transparent","Subnets":[{"AddressPrefix":"10.1.0.0/24"}]`+
+				c.extensions+`}`))
 		if err != nil || len(d.Networks) != 1 {
 			t.Errorf("%s: %v", c.extensions, err)
 			continue
@@ -52,7 +56,8 @@ func TestSwitchExtensions(t *testing.T) {
 		for _, l := range ls.all {
 			for _, g := range l.Groups {
 				for _, r := range g.Rules {
-					if a, ok := r.Action.(vfp.NotModelled); !ok || !strings.Contains(a.Why, "Open vSwitch Extension is enabled on the switch of network n") {
+					if a, ok := r.Action.(vfp.NotModelled); !ok || !strings.Contains(a.Why,
+						"Open vSwitch Extension is enabled on the switch of network n") {
 						t.Errorf("%+v", r)
 					}
 				}

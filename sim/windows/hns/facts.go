@@ -34,7 +34,8 @@ var (
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (remote endpoints with node addresses)", "winerror.h HCN_E_INVALID_IP")
 	_ = evidence.New("hns.local-address-unique", evidence.Stated,
 		"Two local endpoints of one network cannot have the same address: the second is refused with 0x1392.",
-		"microsoft/SDN issue 333 (a pod with the address of the endpoint cbr0_ep)", "kubernetes/kubernetes issue 74766", "kubernetes/kubernetes PR 74836")
+		"microsoft/SDN issue 333 (a pod with the address of the endpoint cbr0_ep)", "kubernetes/kubernetes issue 74766",
+		"kubernetes/kubernetes PR 74836")
 	_ = evidence.New("hns.reserved-address", evidence.Stated,
 		"A subnet's own address, its broadcast address and its gateway cannot be an endpoint's (0x803b002f); a subnet flag frees the gateway.",
 		"winerror.h HCN_E_ADDR_INVALID_OR_RESERVED", "microsoft/hcsshim hcn/hcnnetwork.go SubnetFlagsDoNotReserveGatewayAddress")
@@ -52,7 +53,8 @@ var (
 		"projectcalico/calico issue 8465", "winerror.h HCN_E_INVALID_POLICY")
 	_ = evidence.New("hns.acl-any-is-empty", evidence.Code,
 		"In an ACL an empty string means any address; the word Any is refused. Protocol 256 means any.",
-		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go", "projectcalico/calico felix/dataplane/windows/policysets")
+		"Azure/azure-container-networking npm/pkg/dataplane/policies/policy_windows.go",
+		"projectcalico/calico felix/dataplane/windows/policysets")
 	_ = evidence.New("hns.unsupported-feature-refused", evidence.Inferred,
 		"What the build cannot do is refused with E_NOTIMPL; the code that HNS really returns is mostly not published.",
 		"microsoft/hcsshim hcn/hcnerrors.go HCN_E_NOTIMPL")
@@ -78,7 +80,8 @@ var (
 		"microsoft/SDN Kubernetes/windows/debug/networkmonitor/networkhealth.ps1 (LoadBalancer Policy state)", "microsoft/wcnscripts PR 21")
 	_ = evidence.New("hns.endpoint-compartment", evidence.Stated,
 		"HNS v1 shows the compartment of an endpoint in its Endpoint Port allocator, in a field CompartmendId; compartment 1 is the node itself.",
-		"microsoft/SDN Kubernetes/windows/debug/networkmonitor/networkhealth.ps1", "microsoft/SDN Kubernetes/windows/hns.psm1 Attach-HnsHostEndpoint")
+		"microsoft/SDN Kubernetes/windows/debug/networkmonitor/networkhealth.ps1",
+		"microsoft/SDN Kubernetes/windows/hns.psm1 Attach-HnsHostEndpoint")
 	_ = evidence.New("hns.gateway-endpoint-is-the-hosts", evidence.Inferred,
 		"An attached local endpoint whose address is the gateway of other endpoints of its network is in the node's own compartment, unless a dump says otherwise.",
 		"flannel-io/flannel pkg/backend/hostgw/hostgw_windows.go", "microsoft/SDN Kubernetes/windows/start-kubelet.ps1")

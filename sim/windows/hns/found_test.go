@@ -34,7 +34,8 @@ func TestFound(t *testing.T) {
 			want = slices.Delete(want, k, k+1)
 		} else {
 			a := netip.AddrFrom4([4]byte{11, 0, byte(i >> 8), byte(i)}).String()
-			e := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Name: names[r.IntN(len(names))], Flags: EndpointRemote, MacAddress: "02-11-0A-00-00-01", IpConfigurations: []IpConfig{{IpAddress: a}}})
+			e := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Name: names[r.IntN(len(names))], Flags: EndpointRemote,
+				MacAddress: "02-11-0A-00-00-01", IpConfigurations: []IpConfig{{IpAddress: a}}})
 			want = append(want, e.ID)
 		}
 		if got := ids(); !slices.Equal(got, want) || s.endpoints.len() != len(want) {

@@ -38,7 +38,8 @@ const (
 )
 
 var layerOrder = map[string]uint16{
-	layerACL: 100, layerL4Proxy: 150, layerLBDSR: 200, layerTwoEndpoints: 205, layerHostLB: 210, layerSLB: 220, layerHairpin: 230, layerNAT: 300,
+	layerACL: 100, layerL4Proxy: 150, layerLBDSR: 200, layerTwoEndpoints: 205, layerHostLB: 210, layerSLB: 220, layerHairpin: 230,
+	layerNAT:      300,
 	layerSDNRoute: 400, layerL2: 450, layerEncap: 500, layerPARoute: 600, layerVLAN: 950, layerDecap: 900,
 }
 

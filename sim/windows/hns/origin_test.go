@@ -26,19 +26,26 @@ func TestRulesNameTheirOrigin(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := NewService(build, Options{Node: "win1", ManagementIP: management})
-		n := Network{Name: "n", Type: typ, Origin: from("network"), Ipams: subnets("10.244.1.0/24"), Policies: policies(NetworkACLSettings{Action: ACLBlock, Direction: ACLOut})}
+		n := Network{Name: "n", Type: typ, Origin: from("network"), Ipams: subnets("10.244.1.0/24"),
+			Policies: policies(NetworkACLSettings{Action: ACLBlock, Direction: ACLOut})}
 		n.Ipams[0].Subnets[0].Policies = policies(VSIDSettings{IsolationId: 4096})
 		if typ == Overlay {
-			n.Policies = append(n.Policies, policies(RemoteSubnetRouteSettings{DestinationPrefix: "10.244.2.0/24", IsolationId: 4096, ProviderAddress: "10.1.0.5", DistributedRouterMacAddress: "02-00-00-00-00-01"})...)
+			n.Policies = append(n.Policies, policies(RemoteSubnetRouteSettings{DestinationPrefix: "10.244.2.0/24", IsolationId: 4096,
+				ProviderAddress: "10.1.0.5", DistributedRouterMacAddress: "02-00-00-00-00-01"})...)
 		} else {
 			n.Ipams[0].Subnets[0].Policies = nil
 		}
 		made := mustNetwork(t, s, n)
-		web := mustEndpoint(t, s, Endpoint{Name: "web", HostComputeNetwork: made.ID, State: StateAttachedSharing, Origin: from("endpoint"), IpConfigurations: []IpConfig{{IpAddress: "10.244.1.5"}}, Policies: policies(
-			ACLSettings{Action: ACLBlock, Direction: ACLIn, Priority: 5}, TierAclSettings{Name: "t", Direction: ACLIn}, OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}}, OutBoundNATSettings{Destinations: []string{"10.244.1.5"}},
-			SDNRouteSettings{DestinationPrefix: "10.96.0.0/12", NeedEncap: true}, PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080}, L4ProxySettings{}, VLANSettings{IsolationId: 7})})
-		far := mustEndpoint(t, s, Endpoint{Name: "far", HostComputeNetwork: made.ID, Flags: EndpointRemote, Origin: from("remote endpoint"), IpConfigurations: []IpConfig{{IpAddress: "10.244.2.8"}}, Policies: policies(ProviderAddressSettings{ProviderAddress: "10.1.0.5"})})
-		mustEndpoint(t, s, Endpoint{Name: "twin", HostComputeNetwork: made.ID, Flags: EndpointRemote, Origin: from("remote endpoint"), IpConfigurations: []IpConfig{{IpAddress: "10.244.1.5"}}, Policies: policies(ProviderAddressSettings{ProviderAddress: "10.1.0.5"})})
+		web := mustEndpoint(t, s, Endpoint{Name: "web", HostComputeNetwork: made.ID, State: StateAttachedSharing, Origin: from("endpoint"),
+			IpConfigurations: []IpConfig{{IpAddress: "10.244.1.5"}}, Policies: policies(
+				ACLSettings{Action: ACLBlock, Direction: ACLIn, Priority: 5}, TierAclSettings{Name: "t", Direction: ACLIn},
+				OutBoundNATSettings{Exceptions: []string{"10.0.0.0/8"}}, OutBoundNATSettings{Destinations: []string{"10.244.1.5"}},
+				SDNRouteSettings{DestinationPrefix: "10.96.0.0/12", NeedEncap: true},
+				PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080}, L4ProxySettings{}, VLANSettings{IsolationId: 7})})
+		far := mustEndpoint(t, s, Endpoint{Name: "far", HostComputeNetwork: made.ID, Flags: EndpointRemote, Origin: from("remote endpoint"),
+			IpConfigurations: []IpConfig{{IpAddress: "10.244.2.8"}}, Policies: policies(ProviderAddressSettings{ProviderAddress: "10.1.0.5"})})
+		mustEndpoint(t, s, Endpoint{Name: "twin", HostComputeNetwork: made.ID, Flags: EndpointRemote, Origin: from("remote endpoint"),
+			IpConfigurations: []IpConfig{{IpAddress: "10.244.1.5"}}, Policies: policies(ProviderAddressSettings{ProviderAddress: "10.1.0.5"})})
 		for i, flags := range []LBFlags{0, LBFlagDSR} {
 			l := tcp([]string{"10.96.0.50", "10.96.0.51"}[i], 80, flags, web.ID, far.ID)
 			l.Origin, l.SourceVIP = from("load balancer"), "10.244.1.2"
@@ -47,7 +54,8 @@ func TestRulesNameTheirOrigin(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.CreateRoute(Route{HostComputeEndpoints: []string{web.ID}, Setting: []SDNRouteSettings{{DestinationPrefix: "198.18.0.0/15", NeedEncap: true}}, Origin: from("route")}); err != nil {
+		if _, err := s.CreateRoute(Route{HostComputeEndpoints: []string{web.ID},
+			Setting: []SDNRouteSettings{{DestinationPrefix: "198.18.0.0/15", NeedEncap: true}}, Origin: from("route")}); err != nil {
 			t.Fatal(err)
 		}
 		c := NewCompiler(s, View{})
@@ -69,7 +77,8 @@ func TestRulesNameTheirOrigin(t *testing.T) {
 				}
 			}
 		}
-		for _, what := range []string{"load balancer", "route", "ACL", "TierAcl", "OutBoundNAT", "SDNRoute", "PortMapping", "L4Proxy", "VLAN", "NetworkACL", "network", "remote endpoint"} {
+		for _, what := range []string{"load balancer", "route", "ACL", "TierAcl", "OutBoundNAT", "SDNRoute", "PortMapping", "L4Proxy", "VLAN",
+			"NetworkACL", "network", "remote endpoint"} {
 			if !seen[what] {
 				t.Errorf("%s: no rule comes from %s", typ, what)
 			}

@@ -43,7 +43,8 @@ var policyKinds = []policyKind{
 	},
 	{
 		typ: PolicyACL, on: []scope{onEndpoint}, decode: decode[ACLSettings],
-		v1Fields: map[string]string{"Protocol": "Protocols", "LocalPort": "LocalPorts", "RemotePort": "RemotePorts", "InternalPort": "LocalPorts"},
+		v1Fields: map[string]string{"Protocol": "Protocols", "LocalPort": "LocalPorts", "RemotePort": "RemotePorts",
+			"InternalPort": "LocalPorts"},
 	},
 	{typ: PolicyQOS, on: []scope{onEndpoint}, decode: decode[QOSSettings]},
 	{typ: PolicyL2Driver, on: []scope{onEndpoint}},

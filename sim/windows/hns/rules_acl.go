@@ -31,7 +31,8 @@ func (c *Compiler) acls(ls *layers, n *Network, e *Endpoint) {
 		number++
 		for _, r := range a.rules(number, dual) {
 			r.Origin = p.Origin
-			notModelled(r.Rule, "the network has NetworkACL policies, and how HNS orders them among its endpoints' ACLs is not documented", factNetworkACL)
+			notModelled(r.Rule, "the network has NetworkACL policies, and how HNS orders them among its endpoints' ACLs is not documented",
+				factNetworkACL)
 			ls.acl(a.in, dual, r)
 		}
 	}
@@ -39,7 +40,8 @@ func (c *Compiler) acls(ls *layers, n *Network, e *Endpoint) {
 	if tiers := PoliciesOf(e.Policies, PolicyTierAcl); len(tiers) > 0 {
 		for _, d := range []vfp.Direction{vfp.Out, vfp.In} {
 			ls.add(layerACL, "(TIER_ACL)", d, &vfp.Rule{ID: "(tier acl)", Fact: factTierACL,
-				Action: vfp.NotModelled{Action: vfp.Block{}, Why: "the endpoint has TierAcl policies, which winlab does not model"}, Origin: tiers[0].Origin})
+				Action: vfp.NotModelled{Action: vfp.Block{}, Why: "the endpoint has TierAcl policies, which winlab does not model"},
+				Origin: tiers[0].Origin})
 		}
 	}
 }
@@ -55,7 +57,8 @@ func (c *Compiler) loneACL(ls *layers, e *Endpoint, dual bool) {
 				if v6 && !dual {
 					break
 				}
-				ls.acl(false, dual, familyRule{&vfp.Rule{ID: "(default deny)", Priority: priorityDefaultDeny, Action: vfp.Block{}, Flags: vfp.Terminating, Origin: p.Origin, Fact: factLoneACL, Given: given}, v6})
+				ls.acl(false, dual, familyRule{&vfp.Rule{ID: "(default deny)", Priority: priorityDefaultDeny, Action: vfp.Block{},
+					Flags: vfp.Terminating, Origin: p.Origin, Fact: factLoneACL, Given: given}, v6})
 			}
 			return
 		}

@@ -11,11 +11,14 @@ var (
 	factLayerOrder = evidence.NewParam("acl-and-load-balancer", "hns.layer-order", evidence.Inferred,
 		"Container ports have the layers ACL, LB_DSR, SLB_NAT, routes, encapsulation, PA_ROUTE on the way out and the opposite order on the way in. The real order and priorities are not public. Whether ACLs come before load balancers with DSR decides whether they see the address of a Service or that of a backend.")
 	questionLayerOrder = evidence.NewQuestion("acl-and-load-balancer", factLayerOrder,
-		evidence.Answer{Value: "acl-first", Means: "ACLs of a container see the address of a Service, before a load balancer with DSR has picked a backend"},
-		evidence.Answer{Value: balancersFirst, Means: "ACLs of a container see the backend that a load balancer with DSR has picked, and not the address of the Service"})
+		evidence.Answer{Value: "acl-first",
+			Means: "ACLs of a container see the address of a Service, before a load balancer with DSR has picked a backend"},
+		evidence.Answer{Value: balancersFirst,
+			Means: "ACLs of a container see the backend that a load balancer with DSR has picked, and not the address of the Service"})
 	factOutboundNAT = evidence.New("hns.outboundnat-tcp-udp", evidence.Code,
 		"OutBoundNAT becomes one dynnat rule for TCP and one for UDP in SLB_NAT_LAYER, and none for ICMP.",
-		"microsoft/wcnscripts rule counter metrics (SNAT_TCP_OUTBOUNDNAT_..., SNAT_UDP_OUTBOUNDNAT_...)", "MicrosoftDocs Kubernetes on Windows, common problems")
+		"microsoft/wcnscripts rule counter metrics (SNAT_TCP_OUTBOUNDNAT_..., SNAT_UDP_OUTBOUNDNAT_...)",
+		"MicrosoftDocs Kubernetes on Windows, common problems")
 	factExceptions = evidence.New("hns.outboundnat-exceptions", evidence.Stated,
 		"A destination inside one of the Exceptions keeps the container's source address.",
 		"Kubernetes documentation, Intro to Windows support 1.14 and 1.20, troubleshooting (ExceptionList)")
@@ -44,7 +47,8 @@ var (
 	_ = evidence.New("hns.management-ipv6", evidence.Stated,
 		"A network has a management address of each family, and HNS uses the one of the policy's family where the policy names no address: a port mapping with the flag IPv6 is published on the node's IPv6 address.",
 		"microsoft/windows-container-networking PR 104 (HNS will use the network's management IPv6 address)",
-		"Azure/azure-container-networking cni/network/network_windows.go (getPoliciesFromRuntimeCfg, table of what was tried)", "Azure/azure-container-networking#1986")
+		"Azure/azure-container-networking cni/network/network_windows.go (getPoliciesFromRuntimeCfg, table of what was tried)",
+		"Azure/azure-container-networking#1986")
 	factHostBits = evidence.New("hns.outboundnat-host-bits", evidence.Unknown,
 		"Windows Server 2019 takes an OutBoundNAT exception with host bits (172.17.0.1/16) and Windows Server 2022 refuses it; no source says what the versions in between do.",
 		"microsoft/hcsshim#1951")
@@ -52,7 +56,8 @@ var (
 		"What HNS does with a route whose DestinationPrefix is an address without a length, or with a route or an ACL whose prefix has host bits, is not documented.")
 	factNATPolicyV1 = evidence.New("hns.nat-policy-v1", evidence.Unknown,
 		"Whether a NAT policy of HNS v1 publishes a port on an l2bridge network is disputed: win-bridge relied on it, and Microsoft's documents send users to that; a report says that it is not applied, and Microsoft's answer is a PortMapping policy of HCN v2.",
-		"containernetworking/plugins PR 475", "MicrosoftDocs Kubernetes on Windows, common problems (hostPort)", "microsoft/Windows-Containers#360", "aws/amazon-vpc-cni-plugins PR 93")
+		"containernetworking/plugins PR 475", "MicrosoftDocs Kubernetes on Windows, common problems (hostPort)",
+		"microsoft/Windows-Containers#360", "aws/amazon-vpc-cni-plugins PR 93")
 	factNotToVIP = evidence.New("hns.outboundnat-not-to-itself", evidence.Inferred,
 		"OutBoundNAT does not translate packets to the address that it would translate to: replies of a container to its own node keep their source, as kubelet's probes need it.")
 	factSDNRoute = evidence.New("hns.sdnroute-to-host", evidence.Code,
@@ -60,7 +65,8 @@ var (
 		"projectcalico/calico cni-plugin/internal/pkg/dataplane/windows (comment on ROUTE policies)")
 	factDSRClient = evidence.New("hns.lb-dsr-client", evidence.Code,
 		"A DSR load balancer has an lbnat rule in LB_DSR on every local container's port; the source stays, replies are undone there.",
-		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (DSRLoadBalancerPolicyVfpRules)", "Microsoft Networking Blog, Direct Server Return in a nutshell")
+		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (DSRLoadBalancerPolicyVfpRules)",
+		"Microsoft Networking Blog, Direct Server Return in a nutshell")
 	factDSRBackend = evidence.New("hns.lb-dsr-backend", evidence.Code,
 		"For a local backend of a DSR load balancer the container's port has a NAT rule (frontend to backend) and an ALLOW_NAT rule that keeps replies from OutBoundNAT.",
 		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (DSRLoadBalancerPolicyVfpRules)")
@@ -89,12 +95,14 @@ var (
 		"princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml", "kubernetes/kubernetes issue 112836")
 	_ = evidence.New("hns.restart-drops-stale-backends", evidence.Stated,
 		"After a restart of HNS the rules of load balancers have the backends that exist.",
-		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (stale rules: Restart-Service HNS)", "princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml")
+		"microsoft/SDN Kubernetes/windows/debug networkhealth.ps1 (stale rules: Restart-Service HNS)",
+		"princepereira/AKSTestScripts Yamls/fix-stale-lb.yaml")
 	factUnseenBackend = evidence.New("hns.backend-not-in-dump", evidence.Unknown,
 		"A load balancer may name an endpoint that is not among the node's endpoints; which address VFP has for it is unknown.")
 	factTwoEndpoints = evidence.NewParam("remote-and-local-endpoint", "hns.remote-and-local-same-address", evidence.Stated,
 		"HNS does not prevent a remote and a local endpoint with the same address. On l2bridge networks packets that a load balancer of the host leads there can go to the other node then; when they do, and what tunnels do, is not public.",
-		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (comment on Windows Server 2019 and 2022)", "kubernetes/kubernetes PR 138000", "kubernetes/kubernetes PR 138603 (release note)")
+		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go (comment on Windows Server 2019 and 2022)", "kubernetes/kubernetes PR 138000",
+		"kubernetes/kubernetes PR 138603 (release note)")
 	questionTwoEndpoints = evidence.NewQuestion("remote-and-local-endpoint", factTwoEndpoints,
 		evidence.Answer{Value: "local", Means: "of a remote and a local endpoint with one address the local one counts"},
 		evidence.Answer{Value: "remote", Means: "of a remote and a local endpoint with one address the remote one counts"})
@@ -109,7 +117,8 @@ var (
 		"Azure/azure-container-networking#1863", "MicrosoftDocs Kubernetes on Windows, common problems")
 	_ = evidence.New("hns.local-route-is-for-the-address", evidence.Stated,
 		"The route is for the node's address and not for a port: where a load balancer of a node port has it, the node reaches its own hostPorts, too, on builds that make no route for a hostPort. Microsoft's steps to see a hostPort fail begin with a node without pods of a NodePort Service; that backends elsewhere are enough is inferred.",
-		"Azure/azure-container-networking#1863 (how to reproduce it, step 1)", "Azure/azure-container-networking PR 1922 (the policy makes a route on the node's endpoint)")
+		"Azure/azure-container-networking#1863 (how to reproduce it, step 1)",
+		"Azure/azure-container-networking PR 1922 (the policy makes a route on the node's endpoint)")
 	factSourceVIP = evidence.New("hns.source-vip-default", evidence.Code,
 		"A load balancer without SourceVIP translates to the management address.", "microsoft/hcsshim internal/hns/hnspolicylist.go")
 	factACL = evidence.New("hns.acl-switch", evidence.Stated,
@@ -130,7 +139,8 @@ var (
 		"A RemoteSubnetRoute becomes a routeencap rule: outer destination is the provider address, VNI the isolation id, inner destination MAC that of the distributed router.",
 		"flannel-io/flannel#1394 (rule listing)")
 	factRemoteEndpoint = evidence.New("hns.remote-endpoint", evidence.Code,
-		"A remote endpoint with a provider address is a route for one address.", "kubernetes/kubernetes pkg/proxy/winkernel/hns.go", "flannel-io/flannel backend/vxlan/vxlan_windows.go")
+		"A remote endpoint with a provider address is a route for one address.", "kubernetes/kubernetes pkg/proxy/winkernel/hns.go",
+		"flannel-io/flannel backend/vxlan/vxlan_windows.go")
 	_ = evidence.New("hns.remote-endpoint-router", evidence.Inferred,
 		"A frame to a remote endpoint in the prefix of a RemoteSubnetRoute is for the router of that route, not for the endpoint: kube-proxy makes up the MAC address of its remote endpoints (02-11 and the address), a Linux node drops a frame for an address that is not its tunnel device's, and Services with backends on Linux nodes work.",
 		"kubernetes/kubernetes pkg/proxy/winkernel/proxier.go conjureMac", "flannel-io/flannel#1155", "flannel-io/flannel#1330")

@@ -105,7 +105,8 @@ func ruleID(prefix string, lb *LoadBalancer, parts ...any) string {
 }
 
 func frontendCond(vip netip.Addr, m LBPortMapping) vfp.Cond {
-	return vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}}
+	return vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Dst: []netip.Prefix{vfp.Host(vip)},
+		DstPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}}
 }
 
 // bySource reports whether a mapping's distribution keeps a client on one

@@ -47,7 +47,8 @@ func (c *Compiler) backendRules(ls *layers, n *Network, self *Endpoint) {
 		ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
 			ID:       ruleID("ALLOW_NAT_", lb, vip, m.ExternalPort, m.Protocol),
 			Priority: priorityAllow, Action: vfp.Allow{}, Flags: vfp.Terminating,
-			Cond:   vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Src: []netip.Prefix{vfp.Host(vip)}, SrcPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
+			Cond: vfp.Cond{Protos: []packet.Proto{packet.Proto(m.Protocol)}, Src: []netip.Prefix{vfp.Host(vip)},
+				SrcPorts: []vfp.PortRange{vfp.Port1(m.ExternalPort)}},
 			Origin: lb.Origin, Fact: factDSRBackend,
 		})
 	})

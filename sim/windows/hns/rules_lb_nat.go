@@ -23,7 +23,8 @@ func (c *Compiler) nonDSR(ls *layers, n *Network, lb *LoadBalancer, m LBPortMapp
 }
 
 // nonDSRFrom adds the rules of a load balancer that translates to a source.
-func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip, source netip.Addr, fact *evidence.Fact, given *vfp.Given) {
+func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip, source netip.Addr, fact *evidence.Fact,
+	given *vfp.Given) {
 	if !source.IsValid() || lb.IPv6() && source.Is4() {
 		c.noSource(ls, lb, m, vip)
 		return
@@ -60,6 +61,7 @@ func (c *Compiler) nonDSRFrom(ls *layers, lb *LoadBalancer, m LBPortMapping, vip
 func (c *Compiler) noSource(ls *layers, lb *LoadBalancer, m LBPortMapping, vip netip.Addr) {
 	r := &vfp.Rule{ID: "(" + ruleID("LB_", lb, vip, m.ExternalPort, m.InternalPort, m.Protocol) + ")", Priority: priorityLB,
 		Flags: vfp.Terminating | vfp.Stateful, Cond: frontendCond(vip, m), Action: vfp.Allow{}, Origin: lb.Origin}
-	notModelled(r, "the load balancer is for IPv6 and translates source addresses, but the node has no IPv6 address to translate them to", factOpenNAT6)
+	notModelled(r, "the load balancer is for IPv6 and translates source addresses, but the node has no IPv6 address to translate them to",
+		factOpenNAT6)
 	c.addBalancing(ls, layerSLB, "(SLB_GROUP_LB_IPv4_IN)", vfp.In, r)
 }

@@ -103,7 +103,8 @@ func (p Policy) ifShown(a vfp.Action) vfp.Action {
 	if len(p.NotShown) == 0 {
 		return a
 	}
-	return vfp.NotModelled{Action: a, Why: fmt.Sprintf("the dump does not show %s of the policy %s; %s", strings.Join(p.NotShown, ", "), p.typ, CutHint)}
+	return vfp.NotModelled{Action: a, Why: fmt.Sprintf("the dump does not show %s of the policy %s; %s", strings.Join(p.NotShown, ", "), p.typ,
+		CutHint)}
 }
 
 // untranslated compiles what an OutBoundNAT policy does not translate: its
@@ -151,7 +152,8 @@ func (t *translation) untranslated() {
 func (t *translation) ownSubnet(exceptions []prefix) {
 	for _, s := range t.network.Subnets() {
 		own := s.Prefix().Masked()
-		if !own.IsValid() || own.Addr().Is6() != t.src.Is6() || slices.ContainsFunc(exceptions, func(ex prefix) bool { return ex.Bits() <= own.Bits() && ex.Contains(own.Addr()) }) {
+		if !own.IsValid() || own.Addr().Is6() != t.src.Is6() || slices.ContainsFunc(exceptions,
+			func(ex prefix) bool { return ex.Bits() <= own.Bits() && ex.Contains(own.Addr()) }) {
 			continue
 		}
 		t.ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{
@@ -177,7 +179,9 @@ func (c *Compiler) otherFamily(ls *layers, e *Endpoint, nat outboundNAT, o *trac
 		ID: "(IPv6 destinations)", Priority: priorityAllow, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
 		Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP, packet.UDP}, Src: []netip.Prefix{vfp.Host(src)}, Dst: plain(destinations)},
 	}
-	notModelled(r, "an OutBoundNAT policy without the IPv6 flag has IPv6 Destinations, and whether HNS translates packets to them is not documented", factOpenNAT6)
+	notModelled(r,
+		"an OutBoundNAT policy without the IPv6 flag has IPv6 Destinations, and whether HNS translates packets to them is not documented",
+		factOpenNAT6)
 	ls.add(layerNAT, groupNATOut, vfp.Out, r)
 }
 
@@ -193,11 +197,13 @@ func (c *Compiler) mixedExceptions(ls *layers, e *Endpoint, nat outboundNAT, o *
 		}
 	}
 	src := []netip.Prefix{vfp.Host(e.Address(true))}
-	ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{ID: "(IPv6 exceptions)", Priority: prioritySNAT, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
+	ls.add(layerNAT, groupNATOut, vfp.Out, &vfp.Rule{ID: "(IPv6 exceptions)", Priority: prioritySNAT, Action: vfp.Allow{},
+		Flags: vfp.Terminating, Origin: o,
 		Cond: vfp.Cond{Src: src, Dst: plain(ofFamily(nat.exceptions, true))}, Fact: factExceptions})
 	r := &vfp.Rule{ID: "(IPv6 beside IPv4)", Priority: prioritySNAT + 90, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: o,
 		Cond: vfp.Cond{Protos: []packet.Proto{packet.TCP, packet.UDP}, Src: src}}
-	notModelled(r, "the OutBoundNAT policy has Exceptions of both families, and whether HNS then translates IPv6 is not documented; write two policies, one for each family", factOpenNAT6)
+	notModelled(r,
+		"the OutBoundNAT policy has Exceptions of both families, and whether HNS then translates IPv6 is not documented; write two policies, one for each family", factOpenNAT6)
 	ls.add(layerNAT, groupNATOut, vfp.Out, r)
 }
 

@@ -34,8 +34,9 @@ func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 		}
 		r := &vfp.Rule{
 			ID: id, Priority: priorityEncap + uint16(32-min(to.Bits(), 32)), Flags: vfp.Terminating,
-			Cond:   vfp.Cond{Src: src, Dst: []netip.Prefix{to}},
-			Action: vfp.RouteEncap{Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, Src: pa, Dst: remote, VNI: vni, Port: tunnelPort(n), InnerDst: inner, InnerSrc: c.DrMAC(n)}},
+			Cond: vfp.Cond{Src: src, Dst: []netip.Prefix{to}},
+			Action: vfp.RouteEncap{Tunnel: &vfp.Tunnel{Kind: packet.VXLAN, Src: pa, Dst: remote, VNI: vni, Port: tunnelPort(n), InnerDst: inner,
+				InnerSrc: c.DrMAC(n)}},
 			Origin: o, Fact: f,
 		}
 		ls.add(layerEncap, "(ENCAP_OUT)", vfp.Out, r)
@@ -55,7 +56,8 @@ func (c *Compiler) encap(ls *layers, n *Network, host bool) {
 				// A node's own address: it is on the underlay.
 				continue
 			}
-			r := add(fmt.Sprintf("(remote endpoint %s)", a), vfp.Host(a), remote, vsid, n.routerFor(a, remote, mac(e.MacAddress)), factRemoteEndpoint, e.Origin)
+			r := add(fmt.Sprintf("(remote endpoint %s)", a), vfp.Host(a), remote, vsid, n.routerFor(a, remote, mac(e.MacAddress)),
+				factRemoteEndpoint, e.Origin)
 			if c.localAt(a) != nil {
 				r.Given = &vfp.Given{Question: questionTwoEndpoints, Answer: "remote"}
 			}
@@ -122,7 +124,8 @@ func (c *Compiler) paRoute(ls *layers, n *Network, own packet.MAC) {
 	if n.Is(Overlay) {
 		ls.add(layerPARoute, groupPARoute, vfp.Out, &vfp.Rule{
 			ID: "PA_ROUTE", Priority: priorityPARoute, Action: vfp.PARoute{Next: c.v.Router}, Flags: vfp.Terminating, Fact: factPARoute,
-			Cond: vfp.Cond{Protos: []packet.Proto{packet.UDP}, DstPorts: []vfp.PortRange{vfp.Port1(tunnelPort(n))}, Src: []netip.Prefix{vfp.Host(c.management(n))}},
+			Cond: vfp.Cond{Protos: []packet.Proto{packet.UDP}, DstPorts: []vfp.PortRange{vfp.Port1(tunnelPort(n))},
+				Src: []netip.Prefix{vfp.Host(c.management(n))}},
 		})
 	}
 	ls.add(layerPARoute, "(PA_ROUTE_OUT)", vfp.Out, &vfp.Rule{

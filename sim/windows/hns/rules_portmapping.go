@@ -45,15 +45,19 @@ func (c *Compiler) portMappings(ls *layers, n *Network, e *Endpoint) {
 		r := &vfp.Rule{
 			ID: fmt.Sprintf("(port mapping %d %s:%d)", i, vip, m.external), Priority: priorityAllow, Flags: vfp.Terminating | vfp.Stateful,
 			Cond:   vfp.Cond{Protos: []packet.Proto{m.proto}, Dst: []netip.Prefix{vfp.Host(vip)}, DstPorts: []vfp.PortRange{vfp.Port1(m.external)}},
-			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.internal}}, Origin: p.Origin, Fact: factPortMapping,
+			Action: vfp.NAT{Set: packet.Rewrite{Set: packet.RwDst | packet.RwDstPort, Dst: dst, DstPort: m.internal}}, Origin: p.Origin,
+			Fact: factPortMapping,
 		}
 		if m.v1 {
-			notModelled(r, "the policy is a NAT policy of HNS v1, and sources disagree on whether HNS publishes the port on this network; a PortMapping policy of HCN v2 does", factNATPolicyV1)
+			notModelled(r,
+				"the policy is a NAT policy of HNS v1, and sources disagree on whether HNS publishes the port on this network; a PortMapping policy of HCN v2 does", factNATPolicyV1)
 		} else if m.anyAddress != "" {
-			notModelled(r, "the port mapping is for the address "+m.anyAddress+", and what HNS does with that is not documented; without a hostIP the mapping would be for the node's own address", factAnyHostIP)
+			notModelled(r, "the port mapping is for the address "+m.anyAddress+
+				", and what HNS does with that is not documented; without a hostIP the mapping would be for the node's own address", factAnyHostIP)
 		}
 		if vip.Is6() != m.v6 {
-			notModelled(r, "the flag IPv6 of the port mapping and its address "+vip.String()+" do not match, and what HNS does with that is not documented", factMapping6Open)
+			notModelled(r, "the flag IPv6 of the port mapping and its address "+vip.String()+
+				" do not match, and what HNS does with that is not documented", factMapping6Open)
 		}
 		ls.add(layerNAT, groupNATIn, vfp.In, r)
 	}

@@ -19,8 +19,9 @@ func TestPortMappingVIP(t *testing.T) {
 		"0.0.0.0":       {"10.1.0.4/32", true},
 	} {
 		s, n, _ := bridge(t, "20348")
-		e := mustEndpoint(t, s, Endpoint{Name: "web", HostComputeNetwork: n.ID, State: StateAttachedSharing, IpConfigurations: []IpConfig{{IpAddress: "10.244.1.5"}},
-			Policies: []Policy{NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080, VIP: vip})}})
+		e := mustEndpoint(t, s, Endpoint{Name: "web", HostComputeNetwork: n.ID, State: StateAttachedSharing,
+			IpConfigurations: []IpConfig{{IpAddress: "10.244.1.5"}},
+			Policies:         []Policy{NewPolicy(PortMappingSettings{Protocol: 6, InternalPort: 80, ExternalPort: 8080, VIP: vip})}})
 		c := NewCompiler(s, View{})
 		var found *vfp.Rule
 		for _, l := range c.Endpoint(e) {

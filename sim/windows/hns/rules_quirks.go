@@ -47,11 +47,13 @@ func (c *Compiler) podsBroken(ls *layers, n *Network, e *Endpoint, given *vfp.Gi
 		}
 	}
 	for _, dir := range []vfp.Direction{vfp.Out, vfp.In} {
-		r := &vfp.Rule{ID: "(pod to pod)", Priority: 1, Action: vfp.Allow{}, Flags: vfp.Terminating, Given: given, Cond: vfp.Cond{Src: []netip.Prefix{vfp.Host(self)}, Dst: peers}}
+		r := &vfp.Rule{ID: "(pod to pod)", Priority: 1, Action: vfp.Allow{}, Flags: vfp.Terminating, Given: given,
+			Cond: vfp.Cond{Src: []netip.Prefix{vfp.Host(self)}, Dst: peers}}
 		if dir == vfp.In {
 			r.Cond = vfp.Cond{Src: peers, Dst: []netip.Prefix{vfp.Host(self)}}
 		}
-		notModelled(r, "this build breaks traffic between pods on l2bridge networks while load balancers have DSR; which traffic is not known", builds.DSRBreaksL2Bridge.Fact())
+		notModelled(r, "this build breaks traffic between pods on l2bridge networks while load balancers have DSR; which traffic is not known",
+			builds.DSRBreaksL2Bridge.Fact())
 		ls.add(layerACL, "(POD_TO_POD)", dir, r)
 	}
 }
@@ -77,7 +79,9 @@ func (c *Compiler) nodePortBroken(ls *layers, layer, group string, dir vfp.Direc
 			broken.Given = given
 			ls.add(layer, group, dir, broken)
 		}
-		notModelled(broken, "this build breaks node ports on overlay networks whose backend is on another Windows node; what happens to the packet is not known", builds.NodePortFailsOnOverlay.Fact())
+		notModelled(broken,
+			"this build breaks node ports on overlay networks whose backend is on another Windows node; what happens to the packet is not known",
+			builds.NodePortFailsOnOverlay.Fact())
 	})
 }
 
@@ -91,7 +95,8 @@ func (c *Compiler) addBalancing(ls *layers, layer, group string, dir vfp.Directi
 			if has {
 				broken := *r
 				broken.Given = given
-				notModelled(&broken, "with the bug client-ip-affinity-fails this build breaks access to load balancers that keep a client on one backend; whose access, and how, is not known", builds.ClientIPAffinityFails.Fact())
+				notModelled(&broken,
+					"with the bug client-ip-affinity-fails this build breaks access to load balancers that keep a client on one backend; whose access, and how, is not known", builds.ClientIPAffinityFails.Fact())
 				ls.add(layer, group, dir, &broken)
 			}
 		})

@@ -38,7 +38,8 @@ func (c *Compiler) sdnRoutes(ls *layers, n *Network, e *Endpoint) {
 func oddDestination(r *vfp.Rule, p prefix) {
 	switch {
 	case p.bare:
-		notModelled(r, "the DestinationPrefix is the address "+p.Addr().String()+" without a length, and what HNS does with it is not documented; write "+p.String(), factOddPrefix)
+		notModelled(r, "the DestinationPrefix is the address "+p.Addr().String()+
+			" without a length, and what HNS does with it is not documented; write "+p.String(), factOddPrefix)
 	case p.hostBits:
 		notModelled(r, "the DestinationPrefix has host bits, and what HNS does with it is not documented; write "+p.String(), factOddPrefix)
 	}

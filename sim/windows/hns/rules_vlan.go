@@ -25,8 +25,10 @@ func (c *Compiler) vlans(ls *layers, n *Network) {
 				{vfp.Out, "(VLAN_OUT)", vfp.Cond{Src: []netip.Prefix{vfp.Host(a)}}},
 				{vfp.In, "(VLAN_IN)", vfp.Cond{Dst: []netip.Prefix{vfp.Host(a)}}},
 			} {
-				r := &vfp.Rule{ID: fmt.Sprintf("(VLAN %d of %s)", v.IsolationId, e.Name), Cond: way.cond, Action: vfp.Allow{}, Flags: vfp.Terminating, Origin: p.Origin}
-				notModelled(r, fmt.Sprintf("the frames of endpoint %s carry the tag of VLAN %d, and winlab does not model VLANs", e.Name, v.IsolationId), factVLAN)
+				r := &vfp.Rule{ID: fmt.Sprintf("(VLAN %d of %s)", v.IsolationId, e.Name), Cond: way.cond, Action: vfp.Allow{}, Flags: vfp.Terminating,
+					Origin: p.Origin}
+				notModelled(r, fmt.Sprintf("the frames of endpoint %s carry the tag of VLAN %d, and winlab does not model VLANs", e.Name,
+					v.IsolationId), factVLAN)
 				ls.add(layerVLAN, way.group, way.dir, r)
 			}
 		}

@@ -296,7 +296,8 @@ func (s *Service) LoadBalancersAt(vip string, protocol uint32, port uint16) []*L
 		return s.loadBalancers.list(at)
 	}
 	s.Settle()
-	for _, f := range frontendKeys(&LoadBalancer{FrontendVIPs: []string{vip}, PortMappings: []LBPortMapping{{Protocol: protocol, ExternalPort: port}}}) {
+	for _, f := range frontendKeys(&LoadBalancer{FrontendVIPs: []string{vip},
+		PortMappings: []LBPortMapping{{Protocol: protocol, ExternalPort: port}}}) {
 		if lb := s.loadBalancers.get(s.frontends[f]); lb != nil && at(lb) {
 			return []*LoadBalancer{lb}
 		}

@@ -24,7 +24,8 @@ func subnets(ps ...string) []Ipam {
 	ipam := Ipam{Type: "Static"}
 	for _, p := range ps {
 		gw := netip.MustParsePrefix(p).Masked().Addr().Next()
-		ipam.Subnets = append(ipam.Subnets, Subnet{IpAddressPrefix: p, Routes: []NetRoute{{NextHop: gw.String(), DestinationPrefix: defaultRoute(gw.String())}}})
+		ipam.Subnets = append(ipam.Subnets, Subnet{IpAddressPrefix: p,
+			Routes: []NetRoute{{NextHop: gw.String(), DestinationPrefix: defaultRoute(gw.String())}}})
 	}
 	return []Ipam{ipam}
 }
@@ -63,7 +64,8 @@ func bridge(t *testing.T, build string) (*Service, *Network, *Endpoint) {
 }
 
 func tcp(vip string, external uint16, flags LBFlags, endpoints ...string) LoadBalancer {
-	l := LoadBalancer{HostComputeEndpoints: endpoints, Flags: flags, PortMappings: []LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: external}}}
+	l := LoadBalancer{HostComputeEndpoints: endpoints, Flags: flags,
+		PortMappings: []LBPortMapping{{Protocol: 6, InternalPort: 80, ExternalPort: external}}}
 	if vip != "" {
 		l.FrontendVIPs = []string{vip}
 	}
@@ -132,7 +134,8 @@ func TestNetworkErrors(t *testing.T) {
 		{"no host port on 2022", "2022", func(n *Network) { n.Flags = NetworkDisableHostPort }, ErrNotImplemented},
 		{"endpoint policy", "2022", func(n *Network) { n.Policies = []Policy{ParsePolicy(PolicyOutBoundNAT, nil)} }, ErrInvalidPolicyType},
 		{"L4Proxy on HNS 9.3", "17763.1432", func(n *Network) { n.Policies = []Policy{ParsePolicy(PolicyL4Proxy, nil)} }, ErrNotImplemented},
-		{"bad MAC pool", "2022", func(n *Network) { n.MacPool.Ranges = []MacRange{{"00-15-5D-00-00-02", "00-15-5D-00-00-01"}} }, ErrInvalidNetwork},
+		{"bad MAC pool", "2022", func(n *Network) { n.MacPool.Ranges = []MacRange{{"00-15-5D-00-00-02", "00-15-5D-00-00-01"}} },
+			ErrInvalidNetwork},
 	} {
 		n := overlayNetwork()
 		tt.change(&n)
@@ -181,7 +184,8 @@ func TestEndpointErrors(t *testing.T) {
 		{"bad exception", with(NewPolicy(OutBoundNATSettings{Exceptions: []string{"10.0.0.0/40"}})), ErrInvalidPolicy, "10.0.0.0/40"},
 		{"bad VIP", with(NewPolicy(OutBoundNATSettings{VirtualIP: "x"})), ErrInvalidPolicy, "VirtualIP"},
 		{"route without prefix", with(ParsePolicy(PolicySDNRoute, nil)), ErrInvalidPolicy, "DestinationPrefix"},
-		{"settings of another type", with(ParsePolicy(PolicyOutBoundNAT, []byte(`{"Exceptions":"10.0.0.0/8"}`))), ErrInvalidPolicy, "OutBoundNAT"},
+		{"settings of another type", with(ParsePolicy(PolicyOutBoundNAT, []byte(`{"Exceptions":"10.0.0.0/8"}`))), ErrInvalidPolicy,
+			"OutBoundNAT"},
 		{"acl action", acl(ACLSettings{Action: "Deny", Direction: "In"}), ErrInvalidPolicy, "Allow or Block"},
 		{"acl pass before 14.0", acl(ACLSettings{Action: "Pass", Direction: "In"}), ErrInvalidPolicy, "Allow or Block"},
 		{"acl direction", acl(ACLSettings{Action: "Allow"}), ErrInvalidPolicy, "In or Out"},
@@ -208,7 +212,8 @@ func TestEndpointErrors(t *testing.T) {
 // TestNotPrevented: HNS takes a remote endpoint with the address of a local one.
 func TestNotPrevented(t *testing.T) {
 	s, n, e := bridge(t, "2019")
-	remote := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, IpConfigurations: []IpConfig{{IpAddress: "10.244.1.4"}}, MacAddress: "02-11-0a-f4-01-04"})
+	remote := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote,
+		IpConfigurations: []IpConfig{{IpAddress: "10.244.1.4"}}, MacAddress: "02-11-0a-f4-01-04"})
 	if got := s.EndpointsByAddress(e.Addresses()[0]); len(got) != 2 || remote.MacAddress != "02-11-0A-F4-01-04" {
 		t.Errorf("got %d endpoints, MAC %s", len(got), remote.MacAddress)
 	}
@@ -217,7 +222,8 @@ func TestNotPrevented(t *testing.T) {
 }
 
 func TestSlash32Endpoint(t *testing.T) {
-	for build, want := range map[string]*Error{"17763.437": ErrNotImplemented, "17763.1432": nil, "18362.1256": ErrNotImplemented, "2022": nil} {
+	for build, want := range map[string]*Error{"17763.437": ErrNotImplemented, "17763.1432": nil, "18362.1256": ErrNotImplemented,
+		"2022": nil} {
 		s, n, _ := bridge(t, build)
 		_, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, IpConfigurations: []IpConfig{{"10.244.1.9", 32}}})
 		if want == nil && err != nil || want != nil && !errors.Is(err, want) {
@@ -232,7 +238,8 @@ func TestSetsInACL(t *testing.T) {
 		NewPolicy(SetPolicySettings{Id: "azure-npm-1", Name: "web", PolicyType: "IPSET", Values: "10.240.0.9"}),
 	}})
 	rule := func(set string) Endpoint {
-		return Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{NewPolicy(ACLSettings{Action: "Allow", Direction: "In", RemoteAddresses: set})}}
+		return Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{
+			NewPolicy(ACLSettings{Action: "Allow", Direction: "In", RemoteAddresses: set})}}
 	}
 	mustEndpoint(t, s, rule("azure-npm-1"))
 	_, err := s.CreateEndpoint(rule("azure-npm-2"))
@@ -259,7 +266,8 @@ func TestLoadBalancerErrors(t *testing.T) {
 		{"bad VIP", tcp("web", 80, 0, e.ID), ErrInvalidIP, `"web"`},
 		{"no port", tcp("10.96.5.6", 0, 0, e.ID), ErrInvalidParam, "ExternalPort"},
 		{"no mapping", LoadBalancer{HostComputeEndpoints: []string{e.ID}}, ErrInvalidParam, "PortMappings"},
-		{"bad source", LoadBalancer{SourceVIP: "?", HostComputeEndpoints: []string{e.ID}, PortMappings: tcp("", 1, 0).PortMappings}, ErrInvalidIP, "SourceVIP"},
+		{"bad source", LoadBalancer{SourceVIP: "?", HostComputeEndpoints: []string{e.ID}, PortMappings: tcp("", 1, 0).PortMappings}, ErrInvalidIP,
+			"SourceVIP"},
 	} {
 		_, err := s.CreateLoadBalancer(tt.in)
 		t.Run(tt.name, func(t *testing.T) { wantCode(t, err, tt.want, tt.text) })
@@ -281,7 +289,8 @@ func manyEndpoints(t *testing.T, s *Service, n *Network, count int) []string {
 	t.Helper()
 	var ids []string
 	for i := range count {
-		e := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, IpConfigurations: []IpConfig{{IpAddress: fmt.Sprintf("10.245.%d.%d", i/250, i%250+1)}}})
+		e := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote,
+			IpConfigurations: []IpConfig{{IpAddress: fmt.Sprintf("10.245.%d.%d", i/250, i%250+1)}}})
 		ids = append(ids, e.ID)
 	}
 	return ids
@@ -409,7 +418,8 @@ func TestLoopbackDSRExhaustsPorts(t *testing.T) {
 	loopback := NewPolicy(OutBoundNATSettings{Destinations: []string{"10.244.1.9"}})
 	for build, want := range map[string]*Error{"17763.1431": ErrOutOfMemory, "17763.1432": nil} {
 		s, n, e := bridge(t, build)
-		loop := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, IpConfigurations: []IpConfig{{"10.244.1.9", 24}}, Policies: []Policy{loopback}})
+		loop := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, IpConfigurations: []IpConfig{{"10.244.1.9", 24}},
+			Policies: []Policy{loopback}})
 		_, err := s.CreateLoadBalancer(tcp("10.96.0.1", 80, 0, e.ID))
 		if want != nil {
 			wantCode(t, err, want, "(0xe)")
@@ -523,11 +533,13 @@ func TestNamespaces(t *testing.T) {
 	if err := s.ModifyNamespace(ns.ID, req); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Endpoint(e.ID); !got.Attached() || got.HostComputeNamespace != ns.ID || !slices.Equal(s.Namespace(ns.ID).Endpoints(), []string{e.ID}) {
+	if got := s.Endpoint(e.ID); !got.Attached() || got.HostComputeNamespace != ns.ID ||
+		!slices.Equal(s.Namespace(ns.ID).Endpoints(), []string{e.ID}) {
 		t.Errorf("endpoint %+v", got)
 	}
 	wantCode(t, s.AttachEndpoint(e.ID, ns.ID), ErrEndpointAlreadyAttached)
-	remote := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, IpConfigurations: []IpConfig{{IpAddress: "10.244.2.4"}}})
+	remote := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote,
+		IpConfigurations: []IpConfig{{IpAddress: "10.244.2.4"}}})
 	wantCode(t, s.AttachEndpoint(remote.ID, ns.ID), ErrInvalidRemoteEndpointOp)
 	wantCode(t, s.AttachContainer(remote.ID, "c1"), ErrInvalidRemoteEndpointOp)
 	if err := s.DeleteNamespace(ns.ID); err != nil {
@@ -559,7 +571,8 @@ func TestModifyPolicies(t *testing.T) {
 	}
 	var got []Change
 	s.OnChange(func(c Change) { got = append(got, c) })
-	remove := ModifyRequest{ResourceType: "Policy", RequestType: "remove", Settings: []byte(`{"Policies":[{"Type":"SDNRoute","Settings":{"DestinationPrefix":"10.96.0.0/12"}}]}`)}
+	remove := ModifyRequest{ResourceType: "Policy", RequestType: "remove",
+		Settings: []byte(`{"Policies":[{"Type":"SDNRoute","Settings":{"DestinationPrefix":"10.96.0.0/12"}}]}`)}
 	if err := s.ModifyEndpoint(e.ID, remove); err != nil {
 		t.Fatal(err)
 	}
@@ -583,8 +596,10 @@ func TestModifyPolicies(t *testing.T) {
 		{ModifyRequest{ResourceType: "Port"}, ErrRequestUnsupported},
 		{ModifyRequest{ResourceType: "Policy", RequestType: "Add"}, ErrInvalidPolicy},
 		{ModifyRequest{ResourceType: "Policy", RequestType: "Add", Settings: []byte(`[`)}, ErrInvalidJSON},
-		{ModifyRequest{ResourceType: "Policy", RequestType: "Set", Settings: []byte(`{"Policies":[{"Type":"L2Driver"}]}`)}, ErrRequestUnsupported},
-		{ModifyRequest{ResourceType: "Policy", RequestType: "Add", Settings: []byte(`{"Policies":[{"Type":"ACL","Settings":{}}]}`)}, ErrInvalidPolicy},
+		{ModifyRequest{ResourceType: "Policy", RequestType: "Set", Settings: []byte(`{"Policies":[{"Type":"L2Driver"}]}`)},
+			ErrRequestUnsupported},
+		{ModifyRequest{ResourceType: "Policy", RequestType: "Add", Settings: []byte(`{"Policies":[{"Type":"ACL","Settings":{}}]}`)},
+			ErrInvalidPolicy},
 	} {
 		wantCode(t, s.ModifyEndpoint(e.ID, tt.req), tt.want)
 	}
@@ -605,7 +620,8 @@ func TestHostPortConflict(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	s, _, e := bridge(t, "2022")
-	r, err := s.CreateRoute(Route{HostComputeEndpoints: []string{e.ID}, Setting: []SDNRouteSettings{{DestinationPrefix: "10.96.0.0/12", NeedEncap: true}}})
+	r, err := s.CreateRoute(Route{HostComputeEndpoints: []string{e.ID},
+		Setting: []SDNRouteSettings{{DestinationPrefix: "10.96.0.0/12", NeedEncap: true}}})
 	if err != nil || s.Route(r.ID) != r {
 		t.Fatal(err)
 	}
@@ -642,7 +658,8 @@ func TestIDs(t *testing.T) {
 
 func TestCreateJSON(t *testing.T) {
 	s, n, _ := bridge(t, "2022")
-	data := []byte(`{"Name":"x","HostComputeNetwork":"` + n.ID + `","IpConfiguration":[],"IpConfigurations":[{"IpAddress":"10.244.1.7","PrefixLength":24}]}`)
+	data := []byte(`{"Name":"x","HostComputeNetwork":"` + n.ID +
+		`","IpConfiguration":[],"IpConfigurations":[{"IpAddress":"10.244.1.7","PrefixLength":24}]}`)
 	id, err := s.Create(KindEndpoint, data)
 	if err != nil || s.Endpoint(id).Name != "x" {
 		t.Errorf("%q, %v", id, err)
@@ -683,7 +700,8 @@ func TestErrorForm(t *testing.T) {
 func TestAddressIndex(t *testing.T) {
 	s, n, e := bridge(t, "2022")
 	a := e.Addresses()[0]
-	remote := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, IpConfigurations: []IpConfig{{IpAddress: a.String()}}})
+	remote := mustEndpoint(t, s, Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote,
+		IpConfigurations: []IpConfig{{IpAddress: a.String()}}})
 	if err := s.DeleteEndpoint(e.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -705,7 +723,8 @@ func BenchmarkRemoteEndpoints(b *testing.B) {
 		}
 		a := netip.MustParseAddr("11.0.0.1")
 		for range 20000 {
-			if _, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, MacAddress: "02-11-0A-00-00-01", IpConfigurations: []IpConfig{{IpAddress: a.String()}}}); err != nil {
+			if _, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Flags: EndpointRemote, MacAddress: "02-11-0A-00-00-01",
+				IpConfigurations: []IpConfig{{IpAddress: a.String()}}}); err != nil {
 				b.Fatal(err)
 			}
 			a = a.Next()

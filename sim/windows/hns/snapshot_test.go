@@ -76,7 +76,8 @@ func TestV1ReplacesPoliciesAndDetachesOneContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID, Policies: []Policy{ParsePolicy(PolicyOutBoundNAT, nil), ParsePolicy(PolicyPortName, nil)}})
+	e, err := s.CreateEndpoint(Endpoint{HostComputeNetwork: n.ID,
+		Policies: []Policy{ParsePolicy(PolicyOutBoundNAT, nil), ParsePolicy(PolicyPortName, nil)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,8 @@ func TestV1ReplacesPoliciesAndDetachesOneContainer(t *testing.T) {
 	if ps := s.Endpoint(e.ID).Policies; len(ps) != 1 || !ps[0].Is(PolicyEncapOverhead) {
 		t.Errorf("policies are %v; the new list must be all there is", ps)
 	}
-	if err := s.ModifyEndpoint(e.ID, ModifyRequest{ResourceType: "Policy", RequestType: requestReplace, Settings: []byte(`{"Policies":[{"Type":"PortName"}]}`)}); err == nil {
+	if err := s.ModifyEndpoint(e.ID, ModifyRequest{ResourceType: "Policy", RequestType: requestReplace,
+		Settings: []byte(`{"Policies":[{"Type":"PortName"}]}`)}); err == nil {
 		t.Error("HCN v2 took a request type that it does not have")
 	}
 	for _, c := range []string{"c1", "c2"} {

@@ -87,7 +87,8 @@ func (c *Compiler) staleTarget(t vfp.Target, b backend) vfp.Target {
 // unseenTarget stands for a backend whose address is not known.
 func unseenTarget(id string, port uint16) vfp.Target {
 	return vfp.Target{Port: port, Unknown: true, Fact: factUnseenBackend,
-		Note: "the endpoint " + id + ", which the load balancer names, is not among the node's endpoints: VFP may still send to its former address"}
+		Note: "the endpoint " + id +
+			", which the load balancer names, is not among the node's endpoints: VFP may still send to its former address"}
 }
 
 // macOf is where the frame for a local backend goes: to the endpoint that has the

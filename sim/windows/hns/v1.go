@@ -105,7 +105,8 @@ func (p v1ELB) portMapping() LBPortMapping {
 	for _, f := range []struct {
 		on   bool
 		flag PortFlags
-	}{{p.ILB, PortFlagILB}, {p.LocalRoutedVip, PortFlagLocalRoutedVIP}, {p.UseMUX, PortFlagUseMux}, {p.PreserveDIP, PortFlagPreserveDIP}, {p.VipExternalIP, PortFlagVipExternalIP}} {
+	}{{p.ILB, PortFlagILB}, {p.LocalRoutedVip, PortFlagLocalRoutedVIP}, {p.UseMUX, PortFlagUseMux}, {p.PreserveDIP, PortFlagPreserveDIP},
+		{p.VipExternalIP, PortFlagVipExternalIP}} {
 		if f.on {
 			m.Flags |= f.flag
 		}

@@ -63,7 +63,8 @@ func (n *Windows) reset(sim *wire.Simulation, sw *vswitch, port *vfp.Port, insid
 	if reason != "" {
 		return
 	}
-	p := packet.Build(packet.Spec{Src: t.Src, Dst: t.Dst, Proto: t.Proto, SrcPort: t.SrcPort, DstPort: t.DstPort, TTL: 128, TCPFlags: packet.RST})
+	p := packet.Build(packet.Spec{Src: t.Src, Dst: t.Dst, Proto: t.Proto, SrcPort: t.SrcPort, DstPort: t.DstPort, TTL: 128,
+		TCPFlags: packet.RST})
 	p.SetEthSrc(hop.Link.MAC)
 	p.SetEthDst(hop.MAC)
 	if sim.Rec.On() {

@@ -34,13 +34,15 @@ func Example() {
 
 	// What the plugin does.
 	network, err := svc.CreateNetwork(hns.Network{Name: "pods", Type: hns.L2Bridge, Ipams: []hns.Ipam{{Type: "Static",
-		Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24", Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}})
+		Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24", Routes: []hns.NetRoute{{NextHop: "10.244.1.1",
+			DestinationPrefix: "0.0.0.0/0"}}}}}}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	// The host is the pods' next hop, by an endpoint of its own.
-	gateway, err := svc.CreateEndpoint(hns.Endpoint{Name: "gateway", HostComputeNetwork: network.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2", PrefixLength: 24}}})
+	gateway, err := svc.CreateEndpoint(hns.Endpoint{Name: "gateway", HostComputeNetwork: network.ID,
+		IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.2", PrefixLength: 24}}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -50,7 +52,8 @@ func Example() {
 		return
 	}
 	win1.Stack().Forwarding = true
-	endpoint, err := svc.CreateEndpoint(hns.Endpoint{Name: "web", HostComputeNetwork: network.ID, IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.4", PrefixLength: 24}}})
+	endpoint, err := svc.CreateEndpoint(hns.Endpoint{Name: "web", HostComputeNetwork: network.ID,
+		IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.4", PrefixLength: 24}}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -69,7 +72,8 @@ func Example() {
 	// Another machine, and the way to the pods.
 	client := machine.NewLinux("client", "client")
 	client.AddAdapter("eth0", packet.MAC{2, 0, 0, 0, 0, 2}, lan, netip.MustParsePrefix("192.0.2.50/24"))
-	if err := client.Stack().AddRoute(host.Route{To: netip.MustParsePrefix("10.244.1.0/24"), Via: netip.MustParseAddr("192.0.2.11")}); err != nil {
+	if err := client.Stack().AddRoute(host.Route{To: netip.MustParsePrefix("10.244.1.0/24"),
+		Via: netip.MustParseAddr("192.0.2.11")}); err != nil {
 		fmt.Println(err)
 		return
 	}

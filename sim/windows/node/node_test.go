@@ -43,15 +43,18 @@ func newNode(t *testing.T, typ hns.NetworkType) *one {
 	n.AddAdapter("Ethernet", hostMAC, seg, netip.MustParsePrefix("192.0.2.11/24"))
 	other := machine.NewLinux("other", "other")
 	other.AddAdapter("eth0", packet.MAC{2, 0, 0, 0, 0, 2}, seg, netip.MustParsePrefix("192.0.2.50/24"))
-	if err := other.Stack().AddRoute(host.Route{To: netip.MustParsePrefix("10.244.1.0/24"), Via: netip.MustParseAddr("192.0.2.11")}); err != nil {
+	if err := other.Stack().AddRoute(host.Route{To: netip.MustParsePrefix("10.244.1.0/24"),
+		Via: netip.MustParseAddr("192.0.2.11")}); err != nil {
 		t.Fatal(err)
 	}
 	nw, err := svc.CreateNetwork(hns.Network{Name: "net", Type: typ, Ipams: []hns.Ipam{{Type: "Static",
-		Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24", Routes: []hns.NetRoute{{NextHop: "10.244.1.1", DestinationPrefix: "0.0.0.0/0"}}}}}}})
+		Subnets: []hns.Subnet{{IpAddressPrefix: "10.244.1.0/24", Routes: []hns.NetRoute{{NextHop: "10.244.1.1",
+			DestinationPrefix: "0.0.0.0/0"}}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := svc.CreateEndpoint(hns.Endpoint{Name: "pod", HostComputeNetwork: nw.ID, MacAddress: "0e-2a-0a-f4-01-04", IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.4", PrefixLength: 24}}})
+	e, err := svc.CreateEndpoint(hns.Endpoint{Name: "pod", HostComputeNetwork: nw.ID, MacAddress: "0e-2a-0a-f4-01-04",
+		IpConfigurations: []hns.IpConfig{{IpAddress: "10.244.1.4", PrefixLength: 24}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +70,8 @@ func newNode(t *testing.T, typ hns.NetworkType) *one {
 }
 
 func TestWhoAnswersARPForAContainer(t *testing.T) {
-	for typ, want := range map[hns.NetworkType]string{hns.L2Bridge: hostMAC.String(), hns.L2Tunnel: hostMAC.String(), hns.Transparent: "0e-2a-0a-f4-01-04"} {
+	for typ, want := range map[hns.NetworkType]string{hns.L2Bridge: hostMAC.String(), hns.L2Tunnel: hostMAC.String(),
+		hns.Transparent: "0e-2a-0a-f4-01-04"} {
 		o := newNode(t, typ)
 		nic := o.node.nics[0].nic
 		m, ok := o.node.ARP(nic, netip.MustParseAddr("10.244.1.4"))

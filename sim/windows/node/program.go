@@ -92,7 +92,10 @@ func (n *Windows) podPort(sw *vswitch, e *hns.Endpoint, id string) {
 				return
 			}
 			if n.options.Dumped {
-				sim.RecordUnknown(fmt.Sprintf("the dump has the endpoint %s (%s), but the lab has no pod for it; add one: {name: NAME, node: %s, address: %s, listen: [tcp/80]}", e.Name, e.Address(false), n.name, e.Address(false)))
+				sim.RecordUnknown(
+					fmt.Sprintf(
+						"the dump has the endpoint %s (%s), but the lab has no pod for it; add one: {name: NAME, node: %s, address: %s, listen: [tcp/80]}",
+						e.Name, e.Address(false), n.name, e.Address(false)))
 			}
 			sim.RecordLoss(n.name, port.Label, trace.PortNotReady)
 			if sim.Rec.On() {

@@ -85,7 +85,8 @@ func (n *Windows) send(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *pac
 func (n *Windows) fragments(sim *wire.Simulation, sw *vswitch, from *vfp.Port, p *packet.Packet) {
 	h := p.Headers()
 	if from != sw.external || h.Proto != packet.UDP || !slices.Contains(n.stack.TunnelPorts, h.DstPort) {
-		sim.RecordUnknown("what the virtual switch of " + n.name + " does with IP fragments is not known: its rules match ports, which only the first fragment has")
+		sim.RecordUnknown("what the virtual switch of " + n.name +
+			" does with IP fragments is not known: its rules match ports, which only the first fragment has")
 		return
 	}
 	sim.RecordLoss(n.name, from.Label, trace.FragmentsLost)
@@ -184,7 +185,8 @@ func (n *Windows) plug(a *adapter, networks []*hns.Network) {
 }
 
 func newSwitch(name, kind string) *vswitch {
-	return &vswitch{Switch: vfp.NewSwitch(name, kind), ports: map[string]*vfp.Port{}, deliver: map[*vfp.Port]func(*wire.Simulation, *packet.Packet){}}
+	return &vswitch{Switch: vfp.NewSwitch(name, kind), ports: map[string]*vfp.Port{},
+		deliver: map[*vfp.Port]func(*wire.Simulation, *packet.Packet){}}
 }
 
 func short(m packet.MAC) string { return fmt.Sprintf("%02x%02x%02x", m[3], m[4], m[5]) }

@@ -20,9 +20,11 @@ var (
 		"A Windows node loses tunnel packets that arrive in IP fragments.",
 		"kubernetes-sigs/cluster-api-provider-azure#1335", "moby/moby#33596", "kubernetes/kubernetes#83739")
 	factHostRoute = evidence.New("node.host-route", evidence.Stated,
-		"The HostRoute policy of an overlay network lets the node reach its own containers but not those of other nodes.", "flannel-io/flannel#1096")
+		"The HostRoute policy of an overlay network lets the node reach its own containers but not those of other nodes.",
+		"flannel-io/flannel#1096")
 	factLocalRoute = evidence.New("node.local-routed-vip", evidence.Stated,
-		"A route to its own address makes the host send packets for its frontends into the virtual switch.", "Azure/azure-container-networking#1863")
+		"A route to its own address makes the host send packets for its frontends into the virtual switch.",
+		"Azure/azure-container-networking#1863")
 )
 
 // Windows is a Windows node.

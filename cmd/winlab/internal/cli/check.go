@@ -18,11 +18,15 @@ type settingFlags struct{ check.Choice }
 
 func (s *settingFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVarP(&s.Kubernetes, "kubernetes", "k", "", "the `version` of Kubernetes, several with commas, or all (default: the newest documented)")
-	f.StringVarP(&s.Windows, "windows", "w", "", "the `release` of Windows Server or its build, such as 2019 or 10.0.17763.1432; several with commas, or all (default: the newest documented with long-term servicing)")
-	f.StringVarP(&s.Network, "network", "n", "", "the `network`: l2bridge, l2tunnel, overlay, transparent, the name of a design, or all (default: l2bridge, or what the configuration files say)")
+	f.StringVarP(&s.Kubernetes, "kubernetes", "k", "",
+		"the `version` of Kubernetes, several with commas, or all (default: the newest documented)")
+	f.StringVarP(&s.Windows, "windows", "w", "",
+		"the `release` of Windows Server or its build, such as 2019 or 10.0.17763.1432; several with commas, or all (default: the newest documented with long-term servicing)")
+	f.StringVarP(&s.Network, "network", "n", "",
+		"the `network`: l2bridge, l2tunnel, overlay, transparent, the name of a design, or all (default: l2bridge, or what the configuration files say)")
 	f.StringVar(&s.Proxy, "proxy", "", "how Services are served: kernelspace, kernelspace-dsr, userspace, none or all (default: kernelspace)")
-	f.StringVarP(&s.Runtime, "runtime", "r", "", "the container `runtime`: docker or containerd, with a version containerd@1.6.8, or all (default: docker up to Kubernetes 1.23, then containerd)")
+	f.StringVarP(&s.Runtime, "runtime", "r", "",
+		"the container `runtime`: docker or containerd, with a version containerd@1.6.8, or all (default: docker up to Kubernetes 1.23, then containerd)")
 	minors := slices.Clone(claims.Minors())
 	slices.Reverse(minors)
 	fixed(cmd, "kubernetes", append(minors, "all")...)
@@ -93,7 +97,8 @@ only the settings that were checked until then, and says so.`,
 	s.add(cmd)
 	chosen.add(cmd)
 	f := cmd.Flags()
-	f.BoolVarP(&s.All, "all", "a", false, "check against every documented pair of Kubernetes and Windows from 1.14 on, the first stable version (-k all has 1.5 too)")
+	f.BoolVarP(&s.All, "all", "a", false,
+		"check against every documented pair of Kubernetes and Windows from 1.14 on, the first stable version (-k all has 1.5 too)")
 	f.StringVar(&system, "os", "auto", "the operating system of pods that do not say which they need: auto, windows or linux")
 	fixed(cmd, "os", "auto", "windows", "linux")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -117,7 +122,8 @@ only the settings that were checked until then, and says so.`,
 			return err
 		}
 		p := newProgress(a.err, a.errTerm)
-		doc, err := check.Run(cmd.Context(), inputs, check.Options{Targets: targets, Assumed: assumed, NetworkGiven: s.Network != "", OS: strings.TrimPrefix(system, "auto"),
+		doc, err := check.Run(cmd.Context(), inputs, check.Options{Targets: targets, Assumed: assumed, NetworkGiven: s.Network != "",
+			OS:     strings.TrimPrefix(system, "auto"),
 			Ledger: l, Ignore: sel.ignore, Tool: currentVersion().String(), Command: a.command(),
 			Progress: func(done, total int, what string) {
 				if a.errTerm && total > 20 || total > manySettings {

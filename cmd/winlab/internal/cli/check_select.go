@@ -41,8 +41,10 @@ type selectFlags struct {
 func (s *selectFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.fail, "fail-on", "error", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
-	f.StringVar(&s.profile, "profile", "default", "which findings to show: default (errors and warnings: what breaks or behaves differently) or all (info too)")
-	f.StringArrayVar(&s.exclude, "exclude", nil, "files and folders to leave out of folders: a `pattern` such as vendor, '*-linux.yaml' or 'charts/**'; may be repeated")
+	f.StringVar(&s.profile, "profile", "default",
+		"which findings to show: default (errors and warnings: what breaks or behaves differently) or all (info too)")
+	f.StringArrayVar(&s.exclude, "exclude", nil,
+		"files and folders to leave out of folders: a `pattern` such as vendor, '*-linux.yaml' or 'charts/**'; may be repeated")
 	fixed(cmd, "fail-on", failOn...)
 	fixed(cmd, "profile", check.Profiles...)
 	s.addKnown(cmd)
@@ -52,7 +54,8 @@ func (s *selectFlags) add(cmd *cobra.Command) {
 func (s *selectFlags) addKnown(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&s.ignore, "ignore", nil, "accept the findings of a claim, with the reason: `CLAIM=REASON`; may be repeated")
-	f.StringVar(&s.baseline, "baseline", "", "findings of an earlier run, a `file` made with -o json: findings in it are not shown and do not fail the run")
+	f.StringVar(&s.baseline, "baseline", "",
+		"findings of an earlier run, a `file` made with -o json: findings in it are not shown and do not fail the run")
 	f.StringArrayVar(&s.write, "write", nil, "write the findings to a file, too: `FORM=FILE`, such as sarif=findings.sarif; may be repeated")
 	complete(cmd, "ignore", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var all []string
@@ -120,7 +123,8 @@ func writable(list []string) ([]formFile, error) {
 	for _, text := range list {
 		form, name, ok := strings.Cut(text, "=")
 		if !ok || name == "" || !slices.Contains(findingForms, form) {
-			return nil, usagef("--write %s: write FORM=FILE, with one of the forms %s, for example sarif=findings.sarif", text, strings.Join(findingForms, ", "))
+			return nil, usagef("--write %s: write FORM=FILE, with one of the forms %s, for example sarif=findings.sarif", text,
+				strings.Join(findingForms, ", "))
 		}
 		dir := filepath.Dir(name)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -62,7 +62,8 @@ compares the documents with the model and with everything else that was tried.`,
 		if c == nil {
 			return usagef("there is no claim %q%s", args[0], nearClaims(l, args[0]))
 		}
-		doc := &result.Document{Schema: result.Schema, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: l.Areas(), Claims: l.Results()}
+		doc := &result.Document{Schema: result.Schema, Versions: claims.Minors(), Designs: claims.ResultDesigns(), Areas: l.Areas(),
+			Claims: l.Results()}
 		if results != "" {
 			if doc, err = result.Load(results); err != nil {
 				return err
@@ -117,7 +118,8 @@ func (p *claimPrinter) answer(s *answered, m *support.Matrix) {
 		if r.Node == support.Nowhere && r.Windows != m.AnyTitle() && r.Since == r.Until {
 			p.line(2, "note: no document names this Windows as a node of Kubernetes %s", r.Kubernetes)
 		}
-		p.line(2, "evidence: documents %s; model %s; components %s; simulated cluster %s; cluster %s", cmpState(r.Documents), relation(r.Model), relation(r.Components), relation(r.Simulated), relation(r.Cluster))
+		p.line(2, "evidence: documents %s; model %s; components %s; simulated cluster %s; cluster %s", cmpState(r.Documents), relation(r.Model),
+			relation(r.Components), relation(r.Simulated), relation(r.Cluster))
 	}
 	p.head("Sources")
 	for _, x := range s.Sources {
@@ -131,8 +133,10 @@ func (p *claimPrinter) answer(s *answered, m *support.Matrix) {
 
 // sameReply reports whether two replies differ in the design only.
 func sameReply(a, b *support.Reply) bool {
-	return a.State == b.State && a.Since == b.Since && a.Until == b.Until && a.Why == b.Why && a.Contested == b.Contested && slices.Equal(a.Notes, b.Notes) &&
-		a.Documents == b.Documents && a.Model.Relation == b.Model.Relation && a.Components.Relation == b.Components.Relation && a.Cluster.Relation == b.Cluster.Relation && a.Simulated.Relation == b.Simulated.Relation
+	return a.State == b.State && a.Since == b.Since && a.Until == b.Until && a.Why == b.Why && a.Contested == b.Contested &&
+		slices.Equal(a.Notes, b.Notes) &&
+		a.Documents == b.Documents && a.Model.Relation == b.Model.Relation && a.Components.Relation == b.Components.Relation &&
+		a.Cluster.Relation == b.Cluster.Relation && a.Simulated.Relation == b.Simulated.Relation
 }
 
 func versionsOf(r *support.Reply) string {

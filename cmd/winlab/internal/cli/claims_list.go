@@ -74,7 +74,8 @@ has there. Without flags, all claims are listed.`,
 			return err
 		}
 		if t.AfterDocuments() {
-			fmt.Fprintf(a.err, "the documents were read up to Kubernetes %s: of %s there is only what its source code says\n", claims.Newest(), t.Kubernetes)
+			fmt.Fprintf(a.err, "the documents were read up to Kubernetes %s: of %s there is only what its source code says\n", claims.Newest(),
+				t.Kubernetes)
 		}
 		for _, x := range []struct {
 			flag   string
@@ -146,7 +147,8 @@ func areaIDs(l *claims.Ledger) []string {
 func list(l *claims.Ledger, t claims.Target) []listed {
 	out := []listed{}
 	for _, c := range l.Claims() {
-		x := listed{ID: c.ID, Area: l.AreaOf(c.ID), Title: c.Title, Disputed: c.Disputed(), CheckedBy: []string{}, Unchecked: c.Unchecked, Needs: c.Needs}
+		x := listed{ID: c.ID, Area: l.AreaOf(c.ID), Title: c.Title, Disputed: c.Disputed(), CheckedBy: []string{}, Unchecked: c.Unchecked,
+			Needs: c.Needs}
 		for _, s := range c.Support {
 			if !s.Holds(t) {
 				continue

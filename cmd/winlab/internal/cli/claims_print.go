@@ -151,7 +151,8 @@ func (p *claimPrinter) check(k shownCheck) {
 		if n := map[string]int{"by": d.By, "against": d.Against}[d.Model]; n > 0 {
 			model = fmt.Sprintf("; the model follows source %d", n)
 		}
-		p.text(6, fmt.Sprintf("disputed: source %d says so, source %d says otherwise%s%s", d.By, d.Against, prefixUnlessEmpty(", that is ", d.Otherwise), model))
+		p.text(6, fmt.Sprintf("disputed: source %d says so, source %d says otherwise%s%s", d.By, d.Against,
+			prefixUnlessEmpty(", that is ", d.Otherwise), model))
 	}
 	if k.Try != "" {
 		p.line(6, "try: %s", k.Try)

@@ -176,7 +176,8 @@ func disputeOf(k claims.Check) *result.Dispute {
 }
 
 func showCheck(k claims.Check) shownCheck {
-	x := shownCheck{Kind: k.Kind(), What: k.String(), Where: k.Words(), Wants: k.Expect, Reason: k.Reason, Basis: k.Basis, Disputed: disputeOf(k), Condition: k.Condition, Try: command(k)}
+	x := shownCheck{Kind: k.Kind(), What: k.String(), Where: k.Words(), Wants: k.Expect, Reason: k.Reason, Basis: k.Basis,
+		Disputed: disputeOf(k), Condition: k.Condition, Try: command(k)}
 	if k.Lab != "" {
 		x.Where += ", in the lab " + k.Lab
 	}
@@ -196,7 +197,8 @@ func showCheck(k claims.Check) shownCheck {
 		if r.Pods != "" {
 			on += " (" + r.Pods + ")"
 		}
-		x.Rule = &result.Rule{On: on, Field: r.Field, When: r.When, Level: r.Level, Effect: r.Effect, Says: r.Says, Write: r.Write, Bad: r.Bad, Good: r.Good}
+		x.Rule = &result.Rule{On: on, Field: r.Field, When: r.When, Level: r.Level, Effect: r.Effect, Says: r.Says, Write: r.Write, Bad: r.Bad,
+			Good: r.Good}
 		x.Wants = r.Level + ": " + claims.Effects[r.Effect]
 	case k.Placement != nil:
 		x.Wants = "fits " + words(k.Placement.Fits) + "; runs on " + words(k.Placement.Runs)

@@ -76,7 +76,8 @@ func (f *targetFlags) target() (claims.Target, error) {
 			return t, usagef("--kubernetes %s: %q is not a version of Kubernetes; write for example 1.20", f.kubernetes, f.kubernetes)
 		}
 		if minors := claims.Minors(); !slices.Contains(minors, v[:2].String()) {
-			return t, usagef("--kubernetes %s: the documents here are about Kubernetes %s and %s to %s", f.kubernetes, minors[0], minors[1], minors[len(minors)-1])
+			return t, usagef("--kubernetes %s: the documents here are about Kubernetes %s and %s to %s", f.kubernetes, minors[0], minors[1],
+				minors[len(minors)-1])
 		}
 		t.Kubernetes = v.String()
 	}

@@ -48,7 +48,8 @@ type app struct {
 // Main runs the program with the arguments of the process and returns its exit
 // code.
 func Main() int {
-	a := &app{out: os.Stdout, err: os.Stderr, outTerm: terminal(os.Stdout), errTerm: terminal(os.Stderr), getenv: os.Getenv, args: os.Args[1:], name: calledAs(os.Args[0])}
+	a := &app{out: os.Stdout, err: os.Stderr, outTerm: terminal(os.Stdout), errTerm: terminal(os.Stderr), getenv: os.Getenv, args: os.Args[1:],
+		name: calledAs(os.Args[0])}
 	return a.run()
 }
 

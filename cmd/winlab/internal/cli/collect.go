@@ -76,9 +76,11 @@ Exit codes: 0 everything that exists was read, 1 a step failed (the others are i
 	f.StringVar(&o.cluster.Client.Kubeconfig, "kubeconfig", "", "read the objects of the cluster in this kubeconfig `file`")
 	f.StringVar(&o.cluster.Client.Context, "context", "", "the `name` of the context in the kubeconfig")
 	f.StringVar(&o.cluster.Client.Program, "kubectl", "", "the kubectl `program` (default: kubectl on the PATH)")
-	f.StringVar(&o.where, "nodes", "", "also run winlab.exe in a HostProcess pod on the Windows nodes with these `names` (without a value: all)")
+	f.StringVar(&o.where, "nodes", "",
+		"also run winlab.exe in a HostProcess pod on the Windows nodes with these `names` (without a value: all)")
 	f.Lookup("nodes").NoOptDefVal = allNodes
-	f.StringVar(&o.nodes.Program, "exe", "", "winlab.exe on this machine, a `file` that is copied into the pods (default: the one beside this program)")
+	f.StringVar(&o.nodes.Program, "exe", "",
+		"winlab.exe on this machine, a `file` that is copied into the pods (default: the one beside this program)")
 	f.StringVar(&o.nodes.Image, "image", "", "the `image` of the pods; without --exe it must have winlab.exe in its root")
 	f.StringVar(&o.nodes.Namespace, "namespace", "kube-system", "the `namespace` of the pods; it must admit HostProcess pods")
 	f.StringVar(&o.node.Node, "node", "", "the `name` of this node in Kubernetes (default: the computer's, in lower case)")
@@ -145,7 +147,8 @@ func (o *collectOptions) check(cmd *cobra.Command) error {
 		case o.dry:
 			program = "winlab.exe"
 		default:
-			return usagef("which winlab.exe runs on the nodes? Name it with --exe (GOOS=windows go build ./cmd/winlab makes it), or an image that has it with --image: %w", err)
+			return usagef(
+				"which winlab.exe runs on the nodes? Name it with --exe (GOOS=windows go build ./cmd/winlab makes it), or an image that has it with --image: %w", err)
 		}
 		o.nodes.Program = program
 	}

@@ -53,7 +53,8 @@ nothing to compare.`,
 	}
 	out := output(cmd, "text", "json")
 	var anonymous bool
-	cmd.Flags().BoolVar(&anonymous, "anonymous", false, "replace names and addresses, in the same way everywhere, so that the result can be sent to others")
+	cmd.Flags().BoolVar(&anonymous, "anonymous", false,
+		"replace names and addresses, in the same way everywhere, so that the result can be sent to others")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		b, err := bundle.Open(cmd.Context(), args[0], bundle.Limits{})
 		if err != nil {
@@ -81,7 +82,8 @@ nothing to compare.`,
 			return unexpected{}
 		}
 		if rules, flows := d.Compared(); err == nil && rules+flows+len(d.Tuples) == 0 {
-			err = fmt.Errorf("nothing in %s could be compared: put listings of vfpctrl, the text of pktmon etl2txt, a capture or tuples.txt into the folder of a node (winlab compare --help)", args[0])
+			err = fmt.Errorf(
+				"nothing in %s could be compared: put listings of vfpctrl, the text of pktmon etl2txt, a capture or tuples.txt into the folder of a node (winlab compare --help)", args[0])
 		}
 		return err
 	}

@@ -67,9 +67,11 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 	out := output(cmd, "text", "json", "sarif", "junit")
 	s.add(cmd)
 	chosen.addKnown(cmd)
-	cmd.Flags().StringVar(&chosen.fail, "fail-on", "warning", "the lowest level of a finding that sets the exit code to 1: "+strings.Join(failOn, ", "))
+	cmd.Flags().StringVar(&chosen.fail, "fail-on", "warning", "the lowest level of a finding that sets the exit code to 1: "+
+		strings.Join(failOn, ", "))
 	cmd.Flags().BoolVar(&list, "list", false, "list what the doctor looks for, and nothing else")
-	cmd.Flags().BoolVar(&report, "bug-report", false, "print what a bug report to SIG Windows asks for, as Markdown, as far as the folder has the answers")
+	cmd.Flags().BoolVar(&report, "bug-report", false,
+		"print what a bug report to SIG Windows asks for, as Markdown, as far as the folder has the answers")
 	fixed(cmd, "fail-on", failOn...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l, err := claims.Load()
@@ -104,7 +106,8 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 
 // examine looks into a folder or a bundle. With report it prints a bug report, and the
 // document is nil.
-func (a *app) examine(ctx context.Context, path string, t claims.Target, l *claims.Ledger, report bool) (doc *findings.Document, err error) {
+func (a *app) examine(ctx context.Context, path string, t claims.Target, l *claims.Ledger, report bool) (doc *findings.Document,
+	err error) {
 	whole, err := diagnose.Is(ctx, path)
 	if err != nil {
 		return nil, err
@@ -118,7 +121,8 @@ func (a *app) examine(ctx context.Context, path string, t claims.Target, l *clai
 		return diagnose.Bundle(ctx, b, t, l)
 	}
 	if i, err := os.Stat(path); err != nil || !i.IsDir() {
-		return nil, usagef("%s is not a folder; name the folder with the files that were taken from the node, or a bundle of winlab collect", path)
+		return nil, usagef("%s is not a folder; name the folder with the files that were taken from the node, or a bundle of winlab collect",
+			path)
 	}
 	n, err := observed.Read(ctx, path)
 	if err != nil {

@@ -116,7 +116,8 @@ func explain(args []string) (any, func(io.Writer) error, error) {
 	if f := evidence.Lookup(args[0]); f != nil {
 		return f, func(w io.Writer) error { return printFact(w, f) }, nil
 	}
-	return nil, nil, fmt.Errorf("there is no verdict, reason code, parameter or fact %q%s (winlab explain lists the codes)", args[0], near(code, codes()))
+	return nil, nil, fmt.Errorf("there is no verdict, reason code, parameter or fact %q%s (winlab explain lists the codes)", args[0],
+		near(code, codes()))
 }
 
 // near proposes the name that was probably meant, if one is close.
@@ -186,7 +187,8 @@ func printParams(w io.Writer, ps []paramInfo) error {
 		if values == "" {
 			values = "any"
 		}
-		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values, cmp.Or(p.Default, map[bool]string{true: "open: every value is tried"}[p.Open], "depends on the design"))
+		fmt.Fprintf(w, "\n%s\n  %s\n  values   %s\n  default  %s\n", p.Name, p.Means, values,
+			cmp.Or(p.Default, map[bool]string{true: "open: every value is tried"}[p.Open], "depends on the design"))
 	}
 	return nil
 }

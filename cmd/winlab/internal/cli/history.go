@@ -58,7 +58,8 @@ func printHistory(w io.Writer, points []result.Point) error {
 			expected = "no"
 		}
 		o := p.Outcomes
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", clean.Line(p.File), o[result.Agrees], o[result.Own], o[result.Differs], o[result.Disputed], o[result.Unknown], o[result.NotChecked], o[result.Failed]+p.StaticsFailed+p.FlowsFailed, changed, expected)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", clean.Line(p.File), o[result.Agrees], o[result.Own], o[result.Differs],
+			o[result.Disputed], o[result.Unknown], o[result.NotChecked], o[result.Failed]+p.StaticsFailed+p.FlowsFailed, changed, expected)
 	}
 	return t.Flush()
 }

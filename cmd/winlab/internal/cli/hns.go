@@ -49,7 +49,8 @@ computenetwork.dll and vmcompute.dll; the commands below show its objects.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.hnsServeCmd(), a.hnsListCmd(), a.hnsGetCmd(), a.hnsCallCmd(), a.hnsWatchCmd(), a.hnsReplayCmd(), a.hnsDLLsCmd(), a.hnsExportCmd(), a.hnsRulesCmd())
+	cmd.AddCommand(a.hnsServeCmd(), a.hnsListCmd(), a.hnsGetCmd(), a.hnsCallCmd(), a.hnsWatchCmd(), a.hnsReplayCmd(), a.hnsDLLsCmd(),
+		a.hnsExportCmd(), a.hnsRulesCmd())
 	return cmd
 }
 

@@ -86,7 +86,8 @@ func (l *liveLab) rules(w io.Writer, o rulesArgs) error {
 		}
 		return s.KeepPorts(func(p dump.Port) bool {
 			pod, ok := strings.CutPrefix(o.Port, "pod/")
-			return ok && strings.EqualFold(p.Name, c.PodEndpoint(pod)) || !ok && strings.Contains(strings.ToLower(p.Name+" "+p.Friendly), strings.ToLower(o.Port))
+			return ok && strings.EqualFold(p.Name, c.PodEndpoint(pod)) || !ok &&
+				strings.Contains(strings.ToLower(p.Name+" "+p.Friendly), strings.ToLower(o.Port))
 		}, o.Port)
 	})
 	switch {
@@ -111,7 +112,8 @@ func counted(s *dump.State) []countedPort {
 	for _, p := range s.Ports {
 		out := countedPort{Port: p.Name, Name: p.Friendly, Rules: []countedRule{}}
 		for _, r := range p.Rules {
-			out.Rules = append(out.Rules, countedRule{r.Layer, r.Group, r.Name, r.Type, r.Priority, r.Counts.Matched, r.Counts.Bytes, r.Counts.Dropped})
+			out.Rules = append(out.Rules, countedRule{r.Layer, r.Group, r.Name, r.Type, r.Priority, r.Counts.Matched, r.Counts.Bytes,
+				r.Counts.Dropped})
 		}
 		all = append(all, out)
 	}

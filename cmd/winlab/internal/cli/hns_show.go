@@ -32,7 +32,9 @@ func (a *app) hnsClient(cmd *cobra.Command) func() (*hcn.Client, error) {
 			}
 		}
 		if at == "" {
-			return nil, usagef("--address is missing and %s is not set; start winlab hns serve and write the address that it prints, or write --node NODE for a lab that is up", hnsAddress)
+			return nil,
+				usagef(
+					"--address is missing and %s is not set; start winlab hns serve and write the address that it prints, or write --node NODE for a lab that is up", hnsAddress)
 		}
 		return hcn.Dial(cmd.Context(), at, "winlab")
 	}
@@ -125,7 +127,8 @@ func printObjects(w io.Writer, list string, all []json.RawMessage) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := map[string]string{
 		"networks": "ID\tNAME\tTYPE\tSUBNETS", "endpoints": "ID\tNAME\tADDRESSES\tMAC\tNETWORK", "namespaces": "ID\tTYPE\tCOMPARTMENT\tHOLDS",
-		"loadbalancers": "ID\tFRONTEND\tPORTS\tFLAGS\tBACKENDS", "routes": "ID\tDESTINATIONS\tENDPOINTS", "policylists": "ID\tPOLICIES\tREFERENCES",
+		"loadbalancers": "ID\tFRONTEND\tPORTS\tFLAGS\tBACKENDS", "routes": "ID\tDESTINATIONS\tENDPOINTS",
+		"policylists": "ID\tPOLICIES\tREFERENCES",
 	}
 	fmt.Fprintln(t, head[list])
 	for _, raw := range all {
@@ -177,7 +180,8 @@ func hnsRow(list string, raw json.RawMessage) ([]string, error) {
 		for _, p := range l.PortMappings {
 			ports = append(ports, fmt.Sprintf("%d/%d->%d", p.Protocol, p.ExternalPort, p.InternalPort))
 		}
-		return []string{l.ID, cmp.Or(strings.Join(l.FrontendVIPs, ","), "(node)"), strings.Join(ports, ","), fmt.Sprint(l.Flags), fmt.Sprint(len(l.HostComputeEndpoints))}, err
+		return []string{l.ID, cmp.Or(strings.Join(l.FrontendVIPs, ","), "(node)"), strings.Join(ports, ","), fmt.Sprint(l.Flags),
+			fmt.Sprint(len(l.HostComputeEndpoints))}, err
 	case "routes":
 		var r hns.Route
 		err := json.Unmarshal(raw, &r)

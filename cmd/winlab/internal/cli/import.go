@@ -73,7 +73,8 @@ func (a *app) imported(r *importer.Result, out string) error {
 	}
 	missing(a.out, r)
 	for _, d := range r.Drift {
-		fmt.Fprintf(a.out, "drift      on %s: Kubernetes says: %s\n           HNS says: %s\n           %s\n", d.Node, d.Kubernetes, d.HNS, d.Means)
+		fmt.Fprintf(a.out, "drift      on %s: Kubernetes says: %s\n           HNS says: %s\n           %s\n", d.Node, d.Kubernetes, d.HNS,
+			d.Means)
 		if d.Moving != "" {
 			fmt.Fprintf(a.out, "           %s\n", d.Moving)
 		}

@@ -29,9 +29,11 @@ func (a *app) labFlags(cmd *cobra.Command) *labOptions {
 	o := &labOptions{warn: a.err}
 	f := cmd.Flags()
 	f.StringVar(&o.variant, "variant", "", "a variant of the lab (spec.variants)")
-	f.StringVar(&o.kubernetes, "kubernetes", "", "another Kubernetes `version`; if spec.settings has an entry for it, with the kube-proxy flags given there")
+	f.StringVar(&o.kubernetes, "kubernetes", "",
+		"another Kubernetes `version`; if spec.settings has an entry for it, with the kube-proxy flags given there")
 	f.StringVar(&o.windows, "windows", "", "another Windows `build` on every Windows node, such as 10.0.20348.2762")
-	f.StringVar(&o.components, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real` (the programs, under Wine) (default: what the lab says)")
+	f.StringVar(&o.components, "components", "",
+		"what attaches pods and programs Services on Windows nodes: `model|real` (the programs, under Wine) (default: what the lab says)")
 	oneOf(cmd, "components", "--components", labfile.ComponentKinds...)
 	fromFile(cmd, "variant", func(s *labfile.Spec) []string {
 		var names []string
@@ -99,7 +101,8 @@ func (o *labOptions) setting(s *labfile.Spec) (*labfile.Setting, error) {
 	var best *labfile.Setting
 	for i := range s.Settings {
 		t := &s.Settings[i]
-		if o.kubernetes != "" && t.Kubernetes != o.kubernetes || o.windows != "" && !sameBuild(t.Build, o.windows) || o.kubernetes == "" && t.Kubernetes != s.Kubernetes {
+		if o.kubernetes != "" && t.Kubernetes != o.kubernetes || o.windows != "" && !sameBuild(t.Build, o.windows) || o.kubernetes == "" &&
+			t.Kubernetes != s.Kubernetes {
 			continue
 		}
 		if best == nil || o.windows == "" && t.Build == own && best.Build != own {

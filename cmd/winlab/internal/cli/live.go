@@ -212,7 +212,9 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 		l.once.Do(func() { close(l.down) })
 		return 0, nil
 	}
-	return 2, fmt.Errorf("the program that runs this lab does not support %q: it is another program (winlab up runs no Kubernetes, winlab-e2e has fewer verbs than winlab-cluster), or another version", c.Verb)
+	return 2,
+		fmt.Errorf(
+			"the program that runs this lab does not support %q: it is another program (winlab up runs no Kubernetes, winlab-e2e has fewer verbs than winlab-cluster), or another version", c.Verb)
 }
 
 func decode[T any](args json.RawMessage, f func(T) error) error {
@@ -292,7 +294,8 @@ func connectionLine(c live.Connection, colour bool) string {
 	if colour {
 		verdict = paint(c.Verdict, verdict)
 	}
-	line := fmt.Sprintf("%s  %s %s (%s) -> %s  %s", c.Time.Format("15:04:05.000"), c.Protocol, hostPort(c.Source), shortName(c.From), to, verdict)
+	line := fmt.Sprintf("%s  %s %s (%s) -> %s  %s", c.Time.Format("15:04:05.000"), c.Protocol, hostPort(c.Source), shortName(c.From), to,
+		verdict)
 	if c.Took > 0 {
 		line += "  " + c.Took.Round(10*time.Microsecond).String()
 	}

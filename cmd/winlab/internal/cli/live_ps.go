@@ -181,7 +181,8 @@ func (l *liveLab) programLog(w io.Writer, program string) error {
 		}
 		return err
 	}
-	return fmt.Errorf("the lab has no program %s; there are %s", program, cmp.Or(strings.Join(names, ", "), "none: kube-proxy and the plugin are models, and no pod has one (run)"))
+	return fmt.Errorf("the lab has no program %s; there are %s", program,
+		cmp.Or(strings.Join(names, ", "), "none: kube-proxy and the plugin are models, and no pod has one (run)"))
 }
 
 func (a *app) downCmd() *cobra.Command {

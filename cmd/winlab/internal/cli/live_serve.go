@@ -21,7 +21,8 @@ const kept = 1000
 // its end.
 func Serve(name, path string, n *live.Net, down func()) *Served {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &liveLab{name: name, path: path, since: time.Now(), net: n, down: make(chan struct{}), log: &ring{}, history: newHistory(kept), programs: map[int]*liveProgram{}}
+	l := &liveLab{name: name, path: path, since: time.Now(), net: n, down: make(chan struct{}), log: &ring{}, history: newHistory(kept),
+		programs: map[int]*liveProgram{}}
 	go l.history.keep(ctx, n)
 	go func() {
 		select {

@@ -223,7 +223,8 @@ func (a *app) upDetached(ctx context.Context, path string, o *upOptions) error {
 	}
 	defer func() { _ = r.Close() }()
 	args := []string{"up", path, "--quiet", "--clock", o.clock}
-	for _, f := range []struct{ flag, value string }{{"name", o.name}, {"variant", o.variant}, {"kubernetes", o.kubernetes}, {"windows", o.windows}, {"components", o.components}, {"history", strconv.Itoa(o.history)}} {
+	for _, f := range []struct{ flag, value string }{{"name", o.name}, {"variant", o.variant}, {"kubernetes", o.kubernetes},
+		{"windows", o.windows}, {"components", o.components}, {"history", strconv.Itoa(o.history)}} {
 		if f.value != "" {
 			args = append(args, "--"+f.flag, f.value)
 		}

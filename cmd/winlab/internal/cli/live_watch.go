@@ -280,7 +280,8 @@ func (o *watchArgs) showEnded(w io.Writer, all []live.Program) bool {
 		if strings.HasPrefix(p.Key, "kube-proxy/") {
 			start = "; it does not follow changes until winlab restart " + p.Key
 		}
-		line := fmt.Sprintf("%s  %s on %s has ended by itself (%s): winlab logs %s%s", time.Now().Format("15:04:05.000"), p.Command, shortName(p.Machine), p.Ended, shortName(p.Key), start)
+		line := fmt.Sprintf("%s  %s on %s has ended by itself (%s): winlab logs %s%s", time.Now().Format("15:04:05.000"), p.Command,
+			shortName(p.Machine), p.Ended, shortName(p.Key), start)
 		if o.summary {
 			line = "\r\033[K" + line
 		}

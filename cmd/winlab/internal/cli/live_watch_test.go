@@ -79,7 +79,8 @@ func TestHistory(t *testing.T) {
 	}
 	var b bytes.Buffer
 	l := &liveLab{history: h}
-	if err := l.watch(context.Background(), &b, watchArgs{Last: 2}); err != nil || strings.Count(b.String(), "\n") != 2 || !strings.Contains(b.String(), "DROPPED no-route") {
+	if err := l.watch(context.Background(), &b, watchArgs{Last: 2}); err != nil || strings.Count(b.String(), "\n") != 2 ||
+		!strings.Contains(b.String(), "DROPPED no-route") {
 		t.Errorf("%v:\n%s", err, b.String())
 	}
 	if err := (&liveLab{}).watch(context.Background(), &b, watchArgs{}); err == nil {
@@ -92,8 +93,10 @@ func TestWhatAConnectionRestsOn(t *testing.T) {
 	if line := connectionLine(c, false); strings.Contains(line, "open") {
 		t.Error(line)
 	}
-	c.RestsOn = []live.Answer{{Param: "windows-firewall", About: "win1", Value: "answers", Means: "the firewall is off"}, {Param: "other", Means: "so it is"}}
-	if line, want := connectionLine(c, false), "  taken as open: on win1 the firewall is off (windows-firewall); so it is (other)"; !strings.HasSuffix(line, want) {
+	c.RestsOn = []live.Answer{{Param: "windows-firewall", About: "win1", Value: "answers", Means: "the firewall is off"},
+		{Param: "other", Means: "so it is"}}
+	if line, want := connectionLine(c, false),
+		"  taken as open: on win1 the firewall is off (windows-firewall); so it is (other)"; !strings.HasSuffix(line, want) {
 		t.Errorf("%q does not end with %q", line, want)
 	}
 }

@@ -65,9 +65,11 @@ gets the answer for that part.`,
 // reachFlags are the flags that choose which flows are asked for.
 func (a *app) reachFlags(cmd *cobra.Command, o *reach.Options, l *labOptions) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.From, "from", nil, "only flows from these `ends`: pod/NAME, pod/NAMESPACE/NAME, node/NAME or host/NAME, with *, ? and [a-z]")
+	f.StringSliceVar(&o.From, "from", nil,
+		"only flows from these `ends`: pod/NAME, pod/NAMESPACE/NAME, node/NAME or host/NAME, with *, ? and [a-z]")
 	f.StringSliceVar(&o.To, "to", nil, "only flows to these `ends`: as --from, and svc/NAME")
-	f.StringSliceVar(&o.Ports, "port", nil, "try this `port` of pods, nodes and hosts instead of those on which they listen: 80, tcp/80 or udp/53")
+	f.StringSliceVar(&o.Ports, "port", nil,
+		"try this `port` of pods, nodes and hosts instead of those on which they listen: 80, tcp/80 or udp/53")
 	f.BoolVar(&o.Ping, "ping", false, "also send an ICMP echo request")
 	a.fromLab(cmd, "from", l, func(c *lab.Cluster) []string { from, _ := c.Names(); return from })
 	a.fromLab(cmd, "to", l, func(c *lab.Cluster) []string { _, to := c.Names(); return to })

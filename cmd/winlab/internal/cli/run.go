@@ -192,7 +192,8 @@ fails a run only with --strict. What the model does not know is shown and does n
 	}
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVarP(&dir, "dir", "d", filepath.Join("out", "report"), "the `folder` to write the report to")
-	cmd.Flags().StringVar(&kind, "components", "", "what attaches pods and programs Services on Windows nodes: `model|real|both` (default: what each lab says)")
+	cmd.Flags().StringVar(&kind, "components", "",
+		"what attaches pods and programs Services on Windows nodes: `model|real|both` (default: what each lab says)")
 	oneOf(cmd, "components", "--components", verify.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
@@ -234,7 +235,8 @@ fails a run only with --strict. What the model does not know is shown and does n
 		if strict {
 			typed = append(typed, "--strict")
 		}
-		doc, err := verify.Run(cmd.Context(), verify.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event, Tool: currentVersion().String(), Command: strings.Join(typed, " "), Date: began()})
+		doc, err := verify.Run(cmd.Context(), verify.Options{Paths: paths, Components: kind, Live: live, Nodes: nodesOf(paths), Progress: p.event,
+			Tool: currentVersion().String(), Command: strings.Join(typed, " "), Date: began()})
 		p.end()
 		if err != nil {
 			return err
@@ -324,7 +326,8 @@ func nodesOf(paths []string) string {
 
 // writeReport writes the files of a run.
 func writeReport(dir string, doc *result.Document) (*runSummary, error) {
-	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), ExplainedBy: explained(doc), NotChecked: unreached(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
+	s := &runSummary{Summary: doc.Summary, FlowResults: flowLines(doc), Differences: differences(doc), ExplainedBy: explained(doc),
+		NotChecked: unreached(doc), NotModelled: doc.NotModelled, Report: filepath.Join(dir, "index.html"),
 		Results: filepath.Join(dir, result.File), JUnit: filepath.Join(dir, "junit.xml")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -361,7 +364,8 @@ func differences(doc *result.Document) []difference {
 	for _, c := range doc.Cells {
 		for _, pair := range c.Apart() {
 			m, k := pair[0], pair[1]
-			ds = append(ds, difference{c.Claim + " in " + c.Setting + ", level " + string(k.Level), k.What, m.Got + ", as at level " + string(m.Level), k.Got, k.Reason, k.Summary, k.Command, ""})
+			ds = append(ds, difference{c.Claim + " in " + c.Setting + ", level " + string(k.Level), k.What, m.Got + ", as at level " +
+				string(m.Level), k.Got, k.Reason, k.Summary, k.Command, ""})
 		}
 		if c.Outcome != result.Differs && c.Outcome != result.Failed {
 			continue
@@ -374,12 +378,14 @@ func differences(doc *result.Document) []difference {
 	}
 	result.LiveChecks(doc, func(what string, k *result.Check) {
 		if k.Live.Differs != "" {
-			ds = append(ds, difference{What: what + ", live", Check: k.What, Expect: "what the trace says", Got: "something else", Summary: k.Live.Differs, Command: k.Command})
+			ds = append(ds, difference{What: what + ", live", Check: k.What, Expect: "what the trace says", Got: "something else",
+				Summary: k.Live.Differs, Command: k.Command})
 		}
 	})
 	for _, set := range doc.Settings {
 		for _, o := range set.ObjectsApart {
-			ds = append(ds, difference{What: "HNS objects in " + set.ID, Check: o.Node + ", " + o.Line, Expect: "the same with real components and models", Got: "only with " + string(o.Only)})
+			ds = append(ds, difference{What: "HNS objects in " + set.ID, Check: o.Node + ", " + o.Line,
+				Expect: "the same with real components and models", Got: "only with " + string(o.Only)})
 		}
 	}
 	for _, k := range doc.Statics {
@@ -487,8 +493,10 @@ func printRun(w io.Writer, s *runSummary, flows bool) error {
 
 // printCounts prints how many came out how.
 func printCounts(w io.Writer, s *runSummary) error {
-	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked", result.Disputed: "differ from one source, another one agrees",
-		result.Unknown: "unknown to the model", result.NotChecked: "not checked, no packet reached what the claim is about", result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
+	words := map[string]string{result.Differs: "differ from the documents", result.Failed: "could not be checked",
+		result.Disputed: "differ from one source, another one agrees",
+		result.Unknown:  "unknown to the model", result.NotChecked: "not checked, no packet reached what the claim is about",
+		result.Own: "the model's own, documents are silent", result.Agrees: "as documented"}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, o := range result.Outcomes {
 		if n := s.Outcomes[o]; n > 0 || o == result.Differs {

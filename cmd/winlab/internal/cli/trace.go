@@ -72,14 +72,16 @@ programs wait meanwhile; nothing in it is changed or counted.`,
 	o.output = output(cmd, "text", "summary", "json", "html")
 	f := cmd.Flags()
 	f.StringVar(&o.req.From, "from", "", "the sender: pod/NAME, node/NAME, host/NAME or an address")
-	f.StringVar(&o.req.To, "to", "", "the destination: pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address")
+	f.StringVar(&o.req.To, "to", "",
+		"the destination: pod/NAME:PORT, svc/NAME:PORT, node/NAME:PORT, host/NAME:PORT, name/DNSNAME:PORT or an address")
 	f.BoolVar(&o.udp, "udp", false, "a UDP datagram instead of a TCP connection")
 	f.BoolVar(&o.ping, "ping", false, "an ICMP echo request instead of a TCP connection")
 	f.StringVar(&o.tuple, "tuple", "", "the flow as vfpctrl /process-tuples takes it")
 	f.StringVar(&o.expect, "expect", "", "exit with 1 unless the outcome is this `verdict`")
 	f.Uint16Var(&o.req.SrcPort, "source-port", 0, "the sender's `port` (default: the first ephemeral one)")
 	f.Uint8Var(&o.req.TTL, "ttl", 0, "time to live of the packet (default 128)")
-	f.IntVar(&o.req.Size, "size", 0, "payload of a datagram or echo request in `bytes` (default 32); on TCP, what is written when the connection is open")
+	f.IntVar(&o.req.Size, "size", 0,
+		"payload of a datagram or echo request in `bytes` (default 32); on TCP, what is written when the connection is open")
 	f.BoolVar(&o.req.DontFragment, "dont-fragment", false, "set DF on a datagram or echo request, as ping -f on Windows")
 	f.DurationVar(&o.req.Idle, "idle", 0, "trace a second packet of the same connection, this much `time` after the first")
 	f.StringVar(&o.req.At, "at", "", "send the flow after this `step` of the lab (spec.steps); start is before the first (default: start)")
@@ -211,7 +213,8 @@ type traceShown struct {
 }
 
 func (o *traceOptions) shown(a *app) traceShown {
-	s := traceShown{Output: *o.output, Expect: o.expect, Capture: o.capture, Text: text.Options{Color: a.colour(), Width: a.width(), Hex: o.showHex, Detail: text.Normal}}
+	s := traceShown{Output: *o.output, Expect: o.expect, Capture: o.capture,
+		Text: text.Options{Color: a.colour(), Width: a.width(), Hex: o.showHex, Detail: text.Normal}}
 	switch {
 	case o.verbose:
 		s.Text.Detail = text.Verbose

@@ -58,7 +58,8 @@ The exit code is 1 when something changed.`,
 	a.reachFlags(cmd, &o.Options, o.labOptions)
 	f := cmd.Flags()
 	f.StringSliceVar(&o.set, "set", nil, "what differs in B: windows=`BUILD`, kubernetes=VERSION or variant=NAME")
-	f.StringArrayVar(&o.proxyFlags, "proxy-flag", nil, "a `flag` of kube-proxy on Windows nodes in B, which replaces the flag of the same name: --enable-dsr=true")
+	f.StringArrayVar(&o.proxyFlags, "proxy-flag", nil,
+		"a `flag` of kube-proxy on Windows nodes in B, which replaces the flag of the same name: --enable-dsr=true")
 	f.StringSliceVar(&o.delete, "delete", nil, "an `object` that is not in B: netpol/NAME, svc/NAME or pod/NAME")
 	f.BoolVar(&o.all, "all", false, fmt.Sprintf("list all flows, not only %d of each group", doc.Shown))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -208,7 +208,8 @@ func (r *running) status(ctx context.Context, w io.Writer, form string) error {
 			}
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Ready, n.Address, strings.Join(n.PodCIDRs, ","), n.System, n.Kernel, n.Kubelet, n.Runtime)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Ready, n.Address, strings.Join(n.PodCIDRs, ","), n.System, n.Kernel,
+			n.Kubelet, n.Runtime)
 	}
 	if hollow > 0 {
 		fmt.Fprintf(t, "%d hollow nodes, of which %d are Ready: kubectl get nodes -l %s\n", hollow, ready, cluster.HollowLabel)
@@ -219,7 +220,8 @@ func (r *running) status(ctx context.Context, w io.Writer, form string) error {
 		if p.PID > 0 {
 			pid = strconv.Itoa(p.PID)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", p.Name, cmp.Or(p.Ended, time.Since(p.Since).Round(time.Second).String()), p.Restarts, pid, p.Machine)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", p.Name, cmp.Or(p.Ended, time.Since(p.Since).Round(time.Second).String()), p.Restarts, pid,
+			p.Machine)
 	}
 	if err := t.Flush(); err != nil || len(s.Notices) == 0 {
 		return err
@@ -380,17 +382,23 @@ restarted only, and node/NODE is a node with everything that runs on it.
 		short, long string
 		example     string
 	}{
-		{cluster.Restart, "Restart programs or nodes of a cluster", `stop and start.`, "  winlab-cluster restart kubelet/win1 kube-apiserver\n  winlab-cluster restart hns/win1"},
-		{cluster.Stop, "Stop programs or nodes of a cluster", `A program is asked to end (SIGTERM, Ctrl-C on Windows), killed after ten seconds, and stays
+		{cluster.Restart, "Restart programs or nodes of a cluster", `stop and start.`,
+			"  winlab-cluster restart kubelet/win1 kube-apiserver\n  winlab-cluster restart hns/win1"},
+		{cluster.Stop, "Stop programs or nodes of a cluster",
+			`A program is asked to end (SIGTERM, Ctrl-C on Windows), killed after ten seconds, and stays
 ended until start or restart. A node shuts down: its programs end, its pods are gone, and its
 cable is cut.`, "  winlab-cluster stop kube-proxy/win1\n  winlab-cluster stop node/win2"},
-		{cluster.Start, "Start programs or nodes that were stopped", `It returns when a program answers, or a node is Ready. One that waits for its next start
+		{cluster.Start, "Start programs or nodes that were stopped",
+			`It returns when a program answers, or a node is Ready. One that waits for its next start
 starts now.`, "  winlab-cluster start node/win2"},
-		{cluster.Kill, "Kill programs or nodes, as a fault does", `A program gets SIGKILL, and is started again as its node would: kubelets, kube-proxy.exe and
+		{cluster.Kill, "Kill programs or nodes, as a fault does",
+			`A program gets SIGKILL, and is started again as its node would: kubelets, kube-proxy.exe and
 runtimes after 10 seconds; the control plane at once, then after 10, 20, 40 ... seconds, 5
-minutes at most. A node loses its power without notice, and is off until start.`, "  winlab-cluster kill kubelet/win1\n  winlab-cluster kill node/win2"},
+minutes at most. A node loses its power without notice, and is off until start.`,
+			"  winlab-cluster kill kubelet/win1\n  winlab-cluster kill node/win2"},
 	} {
-		c := &cobra.Command{Use: string(a.action) + " PROGRAM|NODE...", Short: a.short, Long: what + strings.ToUpper(a.long[:1]) + a.long[1:], Example: a.example,
+		c := &cobra.Command{Use: string(a.action) + " PROGRAM|NODE...", Short: a.short, Long: what + strings.ToUpper(a.long[:1]) + a.long[1:],
+			Example: a.example,
 			Args: func(_ *cobra.Command, args []string) error {
 				if len(args) == 0 {
 					return fmt.Errorf("write winlab-cluster %s PROGRAM, such as kubelet/win1, or node/win1", a.action)

@@ -136,7 +136,8 @@ type things struct {
 }
 
 // ownFolder finds folders of a cluster: winlab's are where temporary files are, Wine's in /tmp.
-var ownFolder = regexp.MustCompile(`(` + regexp.QuoteMeta(filepath.Clean(os.TempDir())) + `/winlab-[a-z]+-[0-9]+|/tmp/wine-[A-Za-z0-9]{6})\b`)
+var ownFolder = regexp.MustCompile(`(` + regexp.QuoteMeta(filepath.Clean(os.TempDir())) +
+	`/winlab-[a-z]+-[0-9]+|/tmp/wine-[A-Za-z0-9]{6})\b`)
 
 // family is a process with all its descendants, their PIDs with the time of their start,
 // and the folders that these name.

@@ -67,7 +67,8 @@ foreground Ctrl-C ends the cluster; with -d it runs until winlab-cluster down.`,
 	f.StringVar(&o.kubernetes, "kubernetes", "", "the `version` of Kubernetes, as 1.37.0 (default: the newest that is pinned)")
 	f.StringVar(&o.windows, "windows", "", "the `build` of the lab's Windows nodes, as 10.0.20348.2762 (default: that of the lab)")
 	f.StringVar(&o.windowsMemory, "windows-memory", "4Gi", "the memory of each Windows node, as its kubelet.exe sees it")
-	f.StringArrayVar(&o.hollow, "hollow-nodes", nil, "`N` Windows nodes beside those of the lab that exist for the scheduler only, or N:BUILD; can be given several times")
+	f.StringArrayVar(&o.hollow, "hollow-nodes", nil,
+		"`N` Windows nodes beside those of the lab that exist for the scheduler only, or N:BUILD; can be given several times")
 	f.StringVar(&o.components, "components", "", "real for the network plugin's programs, model for their models (default: what the lab says)")
 	f.StringVar(&o.dir, "dir", "", "a `folder` for files and logs, which stay (default: one that goes with the cluster)")
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background")
@@ -137,10 +138,12 @@ func up(ctx context.Context, stderr io.Writer, path string, o upOptions) error {
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs, CanRun: node.CanRun, Dir: o.dir, WindowsMemory: uint64(memory.Value()), Hollow: hollow, Log: log,
+	c, err := cluster.Up(ctx, cluster.Options{Lab: f, Variant: o.variant, Setting: setting, Components: o.components, Programs: programs,
+		CanRun: node.CanRun, Dir: o.dir, WindowsMemory: uint64(memory.Value()), Hollow: hollow, Log: log,
 		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
-			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
-				Log: func(s string) { r.note(n.Name + ": " + s) }})
+			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir,
+				Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
+				Log:      func(s string) { r.note(n.Name + ": " + s) }})
 		}})
 	if err != nil {
 		return interrupted(ctx, err)
@@ -242,7 +245,8 @@ func detached(ctx context.Context, stderr io.Writer, path string, o upOptions) e
 	}
 	defer func() { _ = r.Close() }()
 	args := []string{"up", path}
-	for _, f := range [][2]string{{"name", o.name}, {"variant", o.variant}, {"windows", o.windows}, {"kubernetes", o.kubernetes}, {"components", o.components}, {"dir", o.dir}, {"windows-memory", o.windowsMemory}} {
+	for _, f := range [][2]string{{"name", o.name}, {"variant", o.variant}, {"windows", o.windows}, {"kubernetes", o.kubernetes},
+		{"components", o.components}, {"dir", o.dir}, {"windows-memory", o.windowsMemory}} {
 		if f[1] != "" {
 			args = append(args, "--"+f[0]+"="+f[1])
 		}

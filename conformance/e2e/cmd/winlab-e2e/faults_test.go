@@ -44,13 +44,14 @@ func TestFaults(t *testing.T) {
 
 func (f *faulty) programs(t *testing.T) {
 	// All come back after some seconds: the run is as it would be without.
-	code, out, doc := f.run(t, "controller-replicaset,controller-job,flow-pod-pod-same-node,kubectl-exec,configmaps-and-secrets", "3m", func() {
-		for _, name := range []string{"kube-apiserver", "etcd", "kubelet/win1", "runtime/win1", "kube-proxy/win1"} {
-			f.act(t, cluster.Kill, name)
-			time.Sleep(2 * time.Second) // so that more than one spec meets them
-		}
-		f.act(t, cluster.Restart, "hns/win1")
-	})
+	code, out, doc := f.run(t, "controller-replicaset,controller-job,flow-pod-pod-same-node,kubectl-exec,configmaps-and-secrets", "3m",
+		func() {
+			for _, name := range []string{"kube-apiserver", "etcd", "kubelet/win1", "runtime/win1", "kube-proxy/win1"} {
+				f.act(t, cluster.Kill, name)
+				time.Sleep(2 * time.Second) // so that more than one spec meets them
+			}
+			f.act(t, cluster.Restart, "hns/win1")
+		})
 	for _, k := range checks(doc) {
 		if k.Got != "works" && k.Got != "delivered" {
 			t.Errorf("%s is %s: %s", k.What, k.Got, k.Summary)
@@ -63,7 +64,8 @@ func (f *faulty) programs(t *testing.T) {
 
 func (f *faulty) images(t *testing.T) {
 	mirrors := filepath.Join(t.TempDir(), "mirrors.yaml")
-	if err := os.WriteFile(mirrors, []byte("promoterE2eRegistry: nobody.invalid/e2e-test-images\ngcRegistry: nobody.invalid\n"), 0o644); err != nil {
+	if err := os.WriteFile(mirrors, []byte("promoterE2eRegistry: nobody.invalid/e2e-test-images\ngcRegistry: nobody.invalid\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	code, out, doc := f.run(t, "configmaps-and-secrets,controller-statefulset", "3m", nil, "--image-repo-list", mirrors)
@@ -99,7 +101,8 @@ func (f *faulty) unready(t *testing.T) {
 		t.Errorf("exit code %d, %+v:\n%s", code, all, out)
 	}
 	for _, k := range checks(doc) {
-		if k.Got != claims.Fails || !strings.Contains(k.Summary, "container main runs and is not ready") || !strings.Contains(k.Summary, "Readiness probe failed") {
+		if k.Got != claims.Fails || !strings.Contains(k.Summary, "container main runs and is not ready") ||
+			!strings.Contains(k.Summary, "Readiness probe failed") {
 			t.Errorf("%s is %s: %s", k.What, k.Got, k.Summary)
 		}
 	}
@@ -107,7 +110,8 @@ func (f *faulty) unready(t *testing.T) {
 
 func (f *faulty) nodeOff(t *testing.T) {
 	code, out, doc := f.run(t, "controller-job", "90s", func() { f.act(t, cluster.Kill, "node/win1") })
-	if all := checks(doc); code != failures || len(all) != 1 || all[0].Got != "error" || !strings.Contains(all[0].Summary, "node win1 is not Ready") {
+	if all := checks(doc); code != failures || len(all) != 1 || all[0].Got != "error" ||
+		!strings.Contains(all[0].Summary, "node win1 is not Ready") {
 		t.Errorf("exit code %d, %+v:\n%s", code, all, out)
 	}
 	f.act(t, cluster.Start, "node/win1")
@@ -165,7 +169,9 @@ func (f *faulty) neverReady(t *testing.T) (end func()) {
 	}
 	// The API server reads policies a moment later.
 	probed := func() bool {
-		p, err := f.c.Client.CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		p, err := f.c.Client.CoreV1().Pods("default").Create(t.Context(),
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil && p.Spec.Containers[0].ReadinessProbe != nil
 	}
 	for !probed() {
@@ -176,7 +182,8 @@ func (f *faulty) neverReady(t *testing.T) (end func()) {
 		}
 	}
 	return func() {
-		if err := errors.Join(api.MutatingAdmissionPolicyBindings().Delete(f.Context(), name, metav1.DeleteOptions{}), api.MutatingAdmissionPolicies().Delete(f.Context(), name, metav1.DeleteOptions{})); err != nil {
+		if err := errors.Join(api.MutatingAdmissionPolicyBindings().Delete(f.Context(), name, metav1.DeleteOptions{}),
+			api.MutatingAdmissionPolicies().Delete(f.Context(), name, metav1.DeleteOptions{})); err != nil {
 			t.Error(err)
 		}
 		for probed() {
@@ -205,7 +212,8 @@ func (f *faulty) act(t *testing.T, a cluster.Action, name string) {
 func (f *faulty) run(t *testing.T, claims, podStart string, faults func(), more ...string) (code int, out string, doc *result.Document) {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"--kubeconfig", f.c.Kubeconfig(), "--claims", claims, "--pod-start", podStart, "--out", dir}, more...)...)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"--kubeconfig", f.c.Kubeconfig(), "--claims", claims, "--pod-start",
+		podStart, "--out", dir}, more...)...)
 	cmd.Env = append(os.Environ(), "WINLAB_E2E_PROGRAM=1", "KUBECONFIG=")
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w

@@ -71,12 +71,14 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		{"a provider that does not exist", notRun, []string{"--provider", "docker"}, "write simulated, kind or kubeconfig"},
-		{"a kubeconfig and a provider", notRun, []string{"--provider", "simulated", "--kubeconfig", "x"}, "for the one of --kubeconfig leave --provider out"},
+		{"a kubeconfig and a provider", notRun, []string{"--provider", "simulated", "--kubeconfig", "x"},
+			"for the one of --kubeconfig leave --provider out"},
 		{"a name for a cluster that is there", notRun, []string{"--name", "x"}, "write --provider simulated or kind"},
 		{"a build for a cluster that is there", notRun, []string{"--windows", "10.0.20348"}, "write --provider simulated"},
 		{"a lab of kind", notRun, []string{"--provider", "kind", "--lab", "x.yaml"}, "has no lab"},
 		{"a lab that does not exist", notRun, []string{"--provider", "simulated", "--lab", "no-such.yaml", "--out", t.TempDir()}, "no-such.yaml"},
-		{"a version that is not pinned", notRun, []string{"--provider", "simulated", "--lab", "../../labs/l2bridge.yaml", "--kubernetes", "1.5", "--out", t.TempDir()}, "1.37.0"},
+		{"a version that is not pinned", notRun, []string{"--provider", "simulated", "--lab", "../../labs/l2bridge.yaml", "--kubernetes", "1.5",
+			"--out", t.TempDir()}, "1.37.0"},
 		{"an unknown claim that may go untried", notRun, []string{"--may-skip", "flow-udb=x"}, "did you mean \"flow-udp\"?"},
 		{"no reason", notRun, []string{"--may-skip", "flow-udp"}, "flow-udp has no reason"},
 		{"known things that do not exist", notRun, []string{"--known", "nowhere.yaml"}, "nowhere.yaml"},
@@ -108,10 +110,12 @@ func node(t *testing.T, s *testapi.Server, n *v1.Node) {
 
 func windowsNode(name string) *v1.Node {
 	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelOSStable: "windows", v1.LabelWindowsBuild: "10.0.20348", v1.LabelHostname: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelOSStable: "windows", v1.LabelWindowsBuild: "10.0.20348",
+			v1.LabelHostname: name}},
 		Status: v1.NodeStatus{
 			Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
-			NodeInfo:   v1.NodeSystemInfo{OperatingSystem: "windows", KernelVersion: "10.0.20348.2340", KubeletVersion: "v1.37.0", ContainerRuntimeVersion: "containerd://1.7.20", OSImage: "Windows Server 2022 Datacenter"},
+			NodeInfo: v1.NodeSystemInfo{OperatingSystem: "windows", KernelVersion: "10.0.20348.2340", KubeletVersion: "v1.37.0",
+				ContainerRuntimeVersion: "containerd://1.7.20", OSImage: "Windows Server 2022 Datacenter"},
 		},
 	}
 }
@@ -138,16 +142,20 @@ func TestAgainstAnAPIServer(t *testing.T) {
 	})
 	t.Run("refused fields", func(t *testing.T) {
 		out := t.TempDir()
-		expect(t, allSkipped, []string{"36 checks tried, 0 failed, 3 could not be tried", "pod-os-stop-signals, runtimeclass-carries-scheduling"}, append(admin, "--kinds", "rule", "--out", out, "--sonobuoy")...)
+		expect(t, allSkipped, []string{"36 checks tried, 0 failed, 3 could not be tried", "pod-os-stop-signals, runtimeclass-carries-scheduling"},
+			append(admin, "--kinds", "rule", "--out", out, "--sonobuoy")...)
 		// What may go untried is said; a claim that was tried after all is not among it.
-		skips := append(admin, "--kinds", "rule", "--out", t.TempDir(), "--may-skip", "pod-os-stop-signals=the gate is off", "--may-skip", "runtimeclass-carries-scheduling=two objects")
+		skips := append(admin, "--kinds", "rule", "--out", t.TempDir(), "--may-skip", "pod-os-stop-signals=the gate is off", "--may-skip",
+			"runtimeclass-carries-scheduling=two objects")
 		known := expect(t, allPassed, []string{"36 checks tried, 0 failed, 3 could not be tried"}, skips...)
 		if strings.Contains(known, "not so") {
 			t.Error(known)
 		}
-		expect(t, failures, []string{"known, but no longer so: --may-skip: pod-os-forbidden-fields may go untried, and"}, append(skips, "--may-skip", "pod-os-forbidden-fields=x")...)
+		expect(t, failures, []string{"known, but no longer so: --may-skip: pod-os-forbidden-fields may go untried, and"},
+			append(skips, "--may-skip", "pod-os-forbidden-fields=x")...)
 		doc := results(t, out)
-		if doc.Summary.Outcomes[result.Agrees] < 9 || !doc.Summary.AsExpected || doc.Settings[0].Cluster == nil || doc.Settings[0].Cluster.Simulated {
+		if doc.Summary.Outcomes[result.Agrees] < 9 || !doc.Summary.AsExpected || doc.Settings[0].Cluster == nil ||
+			doc.Settings[0].Cluster.Simulated {
 			t.Errorf("%+v of %+v", doc.Summary, doc.Settings)
 		}
 		for _, name := range []string{"junit.xml", "sonobuoy_results.yaml", "done"} {
@@ -166,17 +174,21 @@ func TestAgainstAnAPIServer(t *testing.T) {
 	hollow.Labels["winlab.dev/hollow"] = "true"
 	node(t, s, hollow)
 	t.Run("a taint and a hollow node", func(t *testing.T) {
-		expect(t, notRun, []string{"node win-b has the taint team=a:NoSchedule", "1 of the nodes are hollow (kwok)"}, append(admin, "--out", t.TempDir())...)
+		expect(t, notRun, []string{"node win-b has the taint team=a:NoSchedule", "1 of the nodes are hollow (kwok)"},
+			append(admin, "--out", t.TempDir())...)
 	})
 	t.Run("what applies", func(t *testing.T) {
-		out := expect(t, allPassed, []string{"10.0.20348.2340", "flow-pod-pod-same-node", "note: the network mode is not visible"}, append(admin, "--dry-run", "--areas", "flows")...)
+		out := expect(t, allPassed, []string{"10.0.20348.2340", "flow-pod-pod-same-node", "note: the network mode is not visible"},
+			append(admin, "--dry-run", "--areas", "flows")...)
 		if strings.Contains(out, "simulated") {
 			t.Error("the cluster is not simulated")
 		}
 	})
 	t.Run("claimed, and nothing could be tried", func(t *testing.T) {
 		out := t.TempDir()
-		expect(t, allSkipped, []string{"flow-external-load-balancer"}, append(admin, "--skip-preflight", "--network", "l2bridge", "--claims", "flow-external-load-balancer", "--pod-start", "1s", "--out", out)...)
+		expect(t, allSkipped, []string{"flow-external-load-balancer"},
+			append(admin, "--skip-preflight", "--network", "l2bridge", "--claims", "flow-external-load-balancer", "--pod-start", "1s", "--out",
+				out)...)
 	})
 }
 
@@ -265,7 +277,8 @@ func samples(t *testing.T, s *testapi.Server) {
 	plugin.PodSpec.Containers = []v1.Container{plugin.Spec}
 	plugin.PodSpec.Volumes = []v1.Volume{{Name: "results", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plugin"}, Spec: plugin.PodSpec}
-	if _, err := s.Client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}); err != nil {
+	if _, err := s.Client.CoreV1().Pods("default").Create(t.Context(), pod,
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}); err != nil {
 		t.Error(err)
 	}
 }

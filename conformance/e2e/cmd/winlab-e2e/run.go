@@ -82,20 +82,25 @@ the exit code. A known difference that no longer occurs fails a run.`,
 	fs.StringSliceVar(&f.sel.Kinds, "kinds", nil, "only specs of these kinds: flow, resolve, rule, cluster")
 	fs.BoolVar(&f.sel.Disruptive, "disruptive", false, "also specs that disturb what else runs on the cluster")
 	fs.StringVar(&f.shard, "shard", "", "a part of the specs, i/n with i from 0")
-	fs.StringVar(&f.given.Network, "network", "", "the HNS network type, where it is not visible: l2bridge, l2tunnel, overlay, transparent, nat")
+	fs.StringVar(&f.given.Network, "network", "",
+		"the HNS network type, where it is not visible: l2bridge, l2tunnel, overlay, transparent, nat")
 	fs.StringVar(&f.given.Plugin, "plugin", "", "the network plugin, where it is not visible")
 	fs.StringVar(&f.given.Proxy, "proxy", "", "kernelspace, kernelspace-dsr or none, where it is not visible")
-	fs.StringVar(&f.given.Lab, "lab", "", "with --provider simulated the lab's file (default "+defaultLab+"); else the name of the lab of a simulated cluster, where its nodes do not say it")
+	fs.StringVar(&f.given.Lab, "lab", "", "with --provider simulated the lab's file (default "+defaultLab+
+		"); else the name of the lab of a simulated cluster, where its nodes do not say it")
 	fs.StringVar(&f.name, "name", "", "the name of a cluster that is brought up (default e2e- and the number of the process)")
-	fs.StringVar(&f.kubernetes, "kubernetes", "", "the version of Kubernetes of a cluster that is brought up (default: the newest that is pinned, for kind its own)")
+	fs.StringVar(&f.kubernetes, "kubernetes", "",
+		"the version of Kubernetes of a cluster that is brought up (default: the newest that is pinned, for kind its own)")
 	fs.StringVar(&f.windows, "windows", "", "the build of the Windows nodes of a simulated cluster (default: that of the lab)")
-	fs.StringVar(&f.components, "components", "", "real for the network plugin's programs in a simulated cluster, model for their models (default: what the lab says)")
+	fs.StringVar(&f.components, "components", "",
+		"real for the network plugin's programs in a simulated cluster, model for their models (default: what the lab says)")
 	fs.StringVar(&f.known, "known", "", "a file of what is known not to be as documented on this cluster")
 	fs.StringArrayVar(&f.maySkip, "may-skip", nil, "CLAIM=REASON: a claim that may go untried; can be repeated")
 	fs.StringVar(&f.images, "image-repo-list", "", "a file with mirrors of the image registries, as e2e.test takes it")
 	fs.StringVar(&f.o.Out, "out", "results", "the folder for the results")
 	fs.StringVar(&f.o.Internet, "internet", "", "the address of a machine outside that answers on TCP 443 and UDP 53")
-	fs.BoolVar(&f.outsideHere, "outside-here", false, "this machine is outside of the cluster and in the network of its nodes: flows from outside are made here")
+	fs.BoolVar(&f.outsideHere, "outside-here", false,
+		"this machine is outside of the cluster and in the network of its nodes: flows from outside are made here")
 	fs.DurationVar(&f.o.PodStart, "pod-start", 5*time.Minute, "how long a pod may take to start")
 	fs.DurationVar(&f.o.Settle, "settle", time.Minute, "how long a cluster may take to program what must be delivered")
 	fs.BoolVar(&f.o.Sonobuoy, "sonobuoy", false, "also write results for Sonobuoy, and done at the end")
@@ -166,7 +171,8 @@ func (f *flags) checkProvider() error {
 	case f.provider != fromLab && (f.windows != "" || f.components != ""):
 		return exitf(notRun, "--windows and --components are for a simulated cluster: write --provider simulated")
 	case f.provider == fromLab && f.outsideHere:
-		return exitf(notRun, "--outside-here is for a cluster that this machine reaches; a simulated one has a machine outside in its lab, host/lan")
+		return exitf(notRun,
+			"--outside-here is for a cluster that this machine reaches; a simulated one has a machine outside in its lab, host/lan")
 	case f.provider == fromKind && f.given.Lab != "":
 		return exitf(notRun, "a cluster of kind has no lab; leave --lab out")
 	}
@@ -235,7 +241,8 @@ func (f *flags) onCluster(cmd *cobra.Command, ledger *claims.Ledger, all []suite
 	case len(asked) == 0:
 		return exitf(nothingSelected, "nothing is selected: no spec is in all of what was asked for")
 	case len(specs) == 0:
-		return exitf(nothingSelected, "nothing is selected: no document says anything about this cluster that the %d specs asked for could show", len(asked))
+		return exitf(nothingSelected, "nothing is selected: no document says anything about this cluster that the %d specs asked for could show",
+			len(asked))
 	}
 	specs, left := c.LeaveOut(specs)
 	if left != "" {
@@ -259,7 +266,8 @@ func (f *flags) onCluster(cmd *cobra.Command, ledger *claims.Ledger, all []suite
 		return f.print(cmd.OutOrStdout(), specs, c)
 	}
 	if len(missing) > 0 && !f.force {
-		return exitf(notRun, "the cluster lacks what the specs need:\n  %s\nwinlab-e2e --skip-preflight runs them nevertheless", strings.Join(missing, "\n  "))
+		return exitf(notRun, "the cluster lacks what the specs need:\n  %s\nwinlab-e2e --skip-preflight runs them nevertheless",
+			strings.Join(missing, "\n  "))
 	}
 	f.o.Run, f.o.Command, f.o.Tool = fmt.Sprintf("%x", time.Now().UnixNano()), strings.Join(os.Args, " "), "winlab-e2e"
 	if f.o.Sonobuoy {
@@ -290,7 +298,9 @@ func (f *flags) sum(w io.Writer, o *suite.Outcome, err error) error {
 	case len(o.NotSo) > 0:
 		return exitf(failures, "%d known differences no longer occur: correct %s", len(o.NotSo), orUnknown(f.known))
 	case len(o.Unshown) > 0:
-		return exitf(allSkipped, "of these claims no check could be tried: %s\nname what may go untried, with its reason, with --may-skip or in the file of --known", strings.Join(o.Unshown, ", "))
+		return exitf(allSkipped,
+			"of these claims no check could be tried: %s\nname what may go untried, with its reason, with --may-skip or in the file of --known",
+			strings.Join(o.Unshown, ", "))
 	}
 	return nil
 }
@@ -329,7 +339,8 @@ func describe(w io.Writer, c *suite.Cluster) {
 	if c.Simulated {
 		what = "a simulated cluster: it gives no evidence of what Windows does"
 	}
-	fmt.Fprintf(w, "%s, Kubernetes %s, network %s, plugin %s, proxy %s\n", what, c.Server, orUnknown(c.Network), orUnknown(c.Plugin), orUnknown(c.Proxy))
+	fmt.Fprintf(w, "%s, Kubernetes %s, network %s, plugin %s, proxy %s\n", what, c.Server, orUnknown(c.Network), orUnknown(c.Plugin),
+		orUnknown(c.Proxy))
 	for _, n := range c.Nodes {
 		fmt.Fprintf(w, "  %s: %s %s, kubelet %s, %s\n", n.Name, n.OS, n.Build, n.Kubelet, n.Runtime)
 	}

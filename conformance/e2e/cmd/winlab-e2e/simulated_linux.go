@@ -110,8 +110,9 @@ func newSimulated(ctx context.Context, o simulatedOptions) (_ *simulated, err er
 	}
 	s.cluster, err = cluster.Up(ctx, cluster.Options{Lab: f, Setting: setting, Components: o.components, Programs: programs, Log: log,
 		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
-			return crinode.Start(ctx, crinode.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
-				Log: func(line string) { s.note(n.Name + ": " + line) }})
+			return crinode.Start(ctx, crinode.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir,
+				Programs: func(_ context.Context, name string) (string, error) { return programs.Path(name) },
+				Log:      func(line string) { s.note(n.Name + ": " + line) }})
 		}})
 	if err != nil {
 		return nil, err

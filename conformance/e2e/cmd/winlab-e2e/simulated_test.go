@@ -30,7 +30,8 @@ func needPrograms(t *testing.T) {
 // onLab is the program with a simulated cluster of its own, with this machine's caches.
 func onLab(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"--provider", "simulated", "--lab", labFile, "--name", name}, args...)...)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"--provider", "simulated", "--lab", labFile, "--name", name},
+		args...)...)
 	cmd.Env = append(os.Environ(), "WINLAB_E2E_PROGRAM=1", "KUBECONFIG=")
 	return cmd
 }
@@ -60,7 +61,9 @@ func nothingLeft(t *testing.T, name, dir string) {
 func TestSimulated(t *testing.T) {
 	needPrograms(t)
 	known := filepath.Join(t.TempDir(), "known.yaml")
-	if err := os.WriteFile(known, []byte("untried:\n- {claim: pod-os-stop-signals, why: the feature gate is off}\ndifferences:\n- {claim: controller-job, check: \"on a cluster: controller-job\", got: fails, why: a difference that there is none of}\n"), 0o644); err != nil {
+	if err := os.WriteFile(known,
+		[]byte(
+			"untried:\n- {claim: pod-os-stop-signals, why: the feature gate is off}\ndifferences:\n- {claim: controller-job, check: \"on a cluster: controller-job\", got: fails, why: a difference that there is none of}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out, name := t.TempDir(), "e2e-test-run"
@@ -70,7 +73,8 @@ func TestSimulated(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != failures {
 		t.Fatalf("exit code %d, want %d, error %v:\n%s", code, failures, err, text)
 	}
-	for _, want := range []string{"2 checks tried, 0 failed, 2 could not be tried", "known, but no longer so: " + known + ":4:3: controller-job", "1 known differences no longer occur"} {
+	for _, want := range []string{"2 checks tried, 0 failed, 2 could not be tried", "known, but no longer so: " + known +
+		":4:3: controller-job", "1 known differences no longer occur"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}

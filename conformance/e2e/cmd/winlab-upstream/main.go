@@ -150,9 +150,11 @@ func run(ctx context.Context, o *options) error {
 			cancel(err)
 		}
 	}()
-	cmd := exec.CommandContext(ctx, b.Path("e2e.test"), "--kubeconfig="+o.kubeconfig, "--kubectl-path="+o.kubectl, "--provider=skeleton", "--node-os-distro=windows",
+	cmd := exec.CommandContext(ctx, b.Path("e2e.test"), "--kubeconfig="+o.kubeconfig, "--kubectl-path="+o.kubectl, "--provider=skeleton",
+		"--node-os-distro=windows",
 		"--non-blocking-taints=node-role.kubernetes.io/control-plane,node.kubernetes.io/os",
-		"--ginkgo.focus="+focus, "--ginkgo.timeout="+o.timeout.String(), fmt.Sprintf("--ginkgo.seed=%d", o.seed), "--ginkgo.no-color", "--ginkgo.v", "--report-dir="+o.out)
+		"--ginkgo.focus="+focus, "--ginkgo.timeout="+o.timeout.String(), fmt.Sprintf("--ginkgo.seed=%d", o.seed), "--ginkgo.no-color",
+		"--ginkgo.v", "--report-dir="+o.out)
 	for _, out := range []string{table.Skip, table.LeftOut()} {
 		if out != "" {
 			cmd.Args = append(cmd.Args, "--ginkgo.skip="+out)
@@ -194,7 +196,8 @@ func run(ctx context.Context, o *options) error {
 
 // ready asks the API server whether it is.
 func ready(ctx context.Context, o *options) error {
-	out, err := exec.CommandContext(ctx, o.kubectl, "--kubeconfig="+o.kubeconfig, "get", "--raw=/readyz", "--request-timeout=5s").CombinedOutput()
+	out, err := exec.CommandContext(ctx, o.kubectl, "--kubeconfig="+o.kubeconfig, "get", "--raw=/readyz",
+		"--request-timeout=5s").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
@@ -204,7 +207,8 @@ func ready(ctx context.Context, o *options) error {
 // taint keeps pods that name no system away from Linux nodes, as upstream's own clusters
 // do: several tests rely on it, and those that want Linux tolerate it.
 func taint(ctx context.Context, o *options) error {
-	out, err := exec.CommandContext(ctx, o.kubectl, "--kubeconfig="+o.kubeconfig, "taint", "nodes", "--overwrite", "-l", "kubernetes.io/os=linux", "node-role.kubernetes.io/control-plane=:NoSchedule").CombinedOutput()
+	out, err := exec.CommandContext(ctx, o.kubectl, "--kubeconfig="+o.kubeconfig, "taint", "nodes", "--overwrite", "-l",
+		"kubernetes.io/os=linux", "node-role.kubernetes.io/control-plane=:NoSchedule").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s taint: %w\n%s", o.kubectl, err, out)
 	}

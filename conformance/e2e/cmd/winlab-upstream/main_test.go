@@ -34,7 +34,8 @@ func TestUpstream(t *testing.T) {
 		t.Skip("no nc for the image of nginx: apt-get install netcat-openbsd")
 	}
 	c := testcluster.Up(t, "../../labs/l2bridge.yaml", "")
-	o := &options{kubeconfig: c.Kubeconfig(), kubectl: kubectl, binaries: e2e, out: t.TempDir(), suite: "sig-windows", focus: "should support configurable pod DNS servers", timeout: 30 * time.Minute, away: time.Minute, seed: defaultSeed}
+	o := &options{kubeconfig: c.Kubeconfig(), kubectl: kubectl, binaries: e2e, out: t.TempDir(), suite: "sig-windows",
+		focus: "should support configurable pod DNS servers", timeout: 30 * time.Minute, away: time.Minute, seed: defaultSeed}
 	if err := run(t.Context(), o); err != nil {
 		t.Error(err)
 	}
@@ -47,7 +48,8 @@ func TestUpstream(t *testing.T) {
 	o.focus, o.out, o.away = "should support configurable pod DNS servers", t.TempDir(), 3*time.Second
 	gone := make(chan error, 1)
 	go func() {
-		for text := []byte(nil); !bytes.Contains(text, []byte("Creating a kubernetes client")) && t.Context().Err() == nil; text, _ = os.ReadFile(filepath.Join(o.out, "e2e.log")) {
+		for text := []byte(nil); !bytes.Contains(text, []byte("Creating a kubernetes client")) && t.Context().Err() == nil; text,
+			_ = os.ReadFile(filepath.Join(o.out, "e2e.log")) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		gone <- c.Act(t.Context(), cluster.Stop, "kube-apiserver")

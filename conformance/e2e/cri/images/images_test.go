@@ -24,7 +24,10 @@ func TestSelfSigned(t *testing.T) {
 	if _, ok, _ := (File{Program: "x"}).Content(); ok {
 		t.Error("a program has content")
 	}
-	if _, err := ReadTable([]byte("images: [{repositories: [docker.io/x/y], tags: ['*'], linux: {files: {/a: {selfSigned: both}}}}]")); err == nil || !strings.Contains(err.Error(), "write certificate or key") {
+	if _,
+		err := ReadTable(
+		[]byte("images: [{repositories: [docker.io/x/y], tags: ['*'], linux: {files: {/a: {selfSigned: both}}}}]")); err == nil ||
+		!strings.Contains(err.Error(), "write certificate or key") {
 		t.Error(err)
 	}
 }
@@ -52,7 +55,8 @@ func TestReference(t *testing.T) {
 }
 
 func FuzzReference(f *testing.F) {
-	for _, s := range []string{"busybox", "registry.k8s.io/e2e-test-images/agnhost:2.66.1", "a@sha256:" + strings.Repeat("a", 64), "::", "x/y:z@"} {
+	for _, s := range []string{"busybox", "registry.k8s.io/e2e-test-images/agnhost:2.66.1", "a@sha256:" + strings.Repeat("a", 64), "::",
+		"x/y:z@"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -74,8 +78,10 @@ func TestBuiltin(t *testing.T) {
 	}
 	// Those of the e2e framework of Kubernetes 1.37 that Windows nodes run, and more.
 	both := []string{
-		"registry.k8s.io/e2e-test-images/agnhost:2.66.1", "registry.k8s.io/e2e-test-images/agnhost:2.55", "registry.k8s.io/e2e-test-images/busybox:1.37.0-2",
-		"registry.k8s.io/e2e-test-images/nonroot:1.5", "registry.k8s.io/e2e-test-images/kitten:1.8", "registry.k8s.io/e2e-test-images/nautilus:1.8",
+		"registry.k8s.io/e2e-test-images/agnhost:2.66.1", "registry.k8s.io/e2e-test-images/agnhost:2.55",
+		"registry.k8s.io/e2e-test-images/busybox:1.37.0-2",
+		"registry.k8s.io/e2e-test-images/nonroot:1.5", "registry.k8s.io/e2e-test-images/kitten:1.8",
+		"registry.k8s.io/e2e-test-images/nautilus:1.8",
 		"registry.k8s.io/e2e-test-images/resource-consumer:1.14", "registry.k8s.io/pause:3.10.2",
 	}
 	for name, on := range map[string]string{
@@ -100,7 +106,8 @@ func TestBuiltin(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"invalid.registry.k8s.io/invalid/alpine:3.1", "gcr.io/k8s-authenticated-test/agnhost:2.6", "docker.io/library/agnhost:2.66.1"} {
+	for _, name := range []string{"invalid.registry.k8s.io/invalid/alpine:3.1", "gcr.io/k8s-authenticated-test/agnhost:2.6",
+		"docker.io/library/agnhost:2.66.1"} {
 		r, _ := ParseReference(name)
 		if _, err := tb.Find(r, Platform{OS: "linux"}); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
@@ -139,7 +146,8 @@ images:
 - tags: ["*"]
   linux: {files: {/a: {program: x, text: y}}, builds: [1]}
 `))
-	for _, want := range []string{"not a whole repository", "not a pattern", "no system", "no repositories", "has 2 of program", "builds; they are for windows"} {
+	for _, want := range []string{"not a whole repository", "not a pattern", "no system", "no repositories", "has 2 of program",
+		"builds; they are for windows"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not in: %v", want, err)
 		}
@@ -175,7 +183,8 @@ images:
 		t.Errorf("the same content has another ID: %v %v", again, err)
 	}
 	p := s.Get("a.io/tool:2")
-	if p == nil || p.Size != 5 || p.Files["/tool"] != filepath.Join(dir, "tool") || !slices.Equal(p.Tags, []string{"a.io/tool:1", "a.io/tool:2"}) || len(p.Digests) != 1 {
+	if p == nil || p.Size != 5 || p.Files["/tool"] != filepath.Join(dir, "tool") ||
+		!slices.Equal(p.Tags, []string{"a.io/tool:1", "a.io/tool:2"}) || len(p.Digests) != 1 {
 		t.Fatalf("%+v", p)
 	}
 	s.Remove("a.io/tool:1")
@@ -188,10 +197,12 @@ images:
 	if got := s.Get(id); len(got.Tags) != 0 {
 		t.Errorf("pulled by digest it has tags %v", got.Tags)
 	}
-	if _, err := s.Pull(ctx, "a.io/tool@sha256:"+strings.Repeat("1", 64)); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "image table") {
+	if _, err := s.Pull(ctx, "a.io/tool@sha256:"+strings.Repeat("1", 64)); !errors.Is(err, ErrNotFound) ||
+		!strings.Contains(err.Error(), "image table") {
 		t.Error(err)
 	}
-	if _, err := s.Pull(ctx, "a.io/absent:1"); err == nil || errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "install the package such") || !strings.Contains(err.Error(), "other is not built") {
+	if _, err := s.Pull(ctx, "a.io/absent:1"); err == nil || errors.Is(err, ErrNotFound) ||
+		!strings.Contains(err.Error(), "install the package such") || !strings.Contains(err.Error(), "other is not built") {
 		t.Error(err)
 	}
 }

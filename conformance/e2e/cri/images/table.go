@@ -169,7 +169,8 @@ func (t *Table) Find(r Reference, p Platform) (*Image, error) {
 	}
 	switch {
 	case r.Digest != "" && named:
-		return nil, fmt.Errorf("%s: %w (digests of winlab's images are made from its image table; name the image by its tag)", r.Name, ErrNotFound)
+		return nil, fmt.Errorf("%s: %w (digests of winlab's images are made from its image table; name the image by its tag)", r.Name,
+			ErrNotFound)
 	case named:
 		// containerd says so of an image list without a fitting manifest.
 		return nil, fmt.Errorf("no match for platform in manifest: %w", ErrNotFound)

@@ -56,9 +56,11 @@ func up(t *testing.T) *bed {
 	}
 	before := machineLogs()
 	programs := func(_ context.Context, name string) (string, error) { return p.Path(name) }
-	c, err := cluster.Up(t.Context(), cluster.Options{Lab: f, Programs: p, Log: func(s string) { t.Log(s) }, Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
-		return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: programs, Log: func(s string) { t.Log(n.Name + ": " + s) }})
-	}})
+	c, err := cluster.Up(t.Context(), cluster.Options{Lab: f, Programs: p, Log: func(s string) { t.Log(s) },
+		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
+			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: programs,
+				Log: func(s string) { t.Log(n.Name + ": " + s) }})
+		}})
 	if errors.Is(err, netns.ErrUnsupported) {
 		t.Skip(err)
 	}

@@ -41,7 +41,8 @@ type attached struct {
 
 // AddSandbox attaches a pod by the lab's network plugin.
 func (m *machine) AddSandbox(ctx context.Context, s cri.Sandbox) ([]netip.Addr, error) {
-	b := live.Sandbox{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Node: m.node, Labels: s.Labels, HostNetwork: s.HostNetwork, Hostname: s.Hostname}
+	b := live.Sandbox{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Node: m.node, Labels: s.Labels, HostNetwork: s.HostNetwork,
+		Hostname: s.Hostname}
 	for _, p := range s.Ports {
 		h, err := hostPort(p)
 		if err != nil {
@@ -156,7 +157,8 @@ func (m *machine) CreateContainer(ctx context.Context, sandbox string, c cri.Con
 		return nil, err
 	}
 	l := live.Container{
-		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process, domain), Dir: c.Process.Dir, Terminal: c.Process.Terminal, HostProcess: c.HostProcess,
+		Name: c.ID, Args: c.Process.Args, Env: m.env(c.Process, domain), Dir: c.Process.Dir, Terminal: c.Process.Terminal,
+		HostProcess:  c.HostProcess,
 		ReadOnlyRoot: c.ReadOnly, Privileged: c.Privileged, AddCaps: c.AddCaps, DropCaps: c.DropCaps, NoNewPrivileges: c.NoNewPrivileges,
 		Processes: c.TargetPID, CPU: c.Limits.CPU,
 	}
@@ -284,7 +286,8 @@ func exit(e netns.Exit, err error) (cri.Exit, error) {
 func (t *task) Usage(ctx context.Context) (cri.Usage, error) {
 	u, err := t.h.Usage(ctx)
 	// What is reserved is not measured, and what is resident is part of it.
-	return cri.Usage{At: time.Now(), CPU: time.Duration(u.CPU), Memory: u.Memory, Virtual: u.Memory, Processes: uint64(u.Processes), Disk: u.Disk, Inodes: u.Inodes}, err
+	return cri.Usage{At: time.Now(), CPU: time.Duration(u.CPU), Memory: u.Memory, Virtual: u.Memory, Processes: uint64(u.Processes),
+		Disk: u.Disk, Inodes: u.Inodes}, err
 }
 
 func (t *task) Remove(ctx context.Context) error { return t.h.Remove(ctx) }

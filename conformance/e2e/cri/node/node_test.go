@@ -87,7 +87,8 @@ func start(t *testing.T, n *live.Net, c *lab.Cluster, name string) *bed {
 		}
 	}
 	b := &bed{T: t, net: n, ctx: t.Context(), img: "example.org/machine:1", logs: filepath.Join(dir, "logs")}
-	b.r, err = Start(t.Context(), Options{Net: n, Node: node, Machine: "node/" + name, Dir: dir, Table: tb, Programs: images.Folder(dir), Log: func(s string) { t.Log(s) }})
+	b.r, err = Start(t.Context(), Options{Net: n, Node: node, Machine: "node/" + name, Dir: dir, Table: tb, Programs: images.Folder(dir),
+		Log: func(s string) { t.Log(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,8 @@ func start(t *testing.T, n *live.Net, c *lab.Cluster, name string) *bed {
 }
 
 func (b *bed) config(pod string) *runtimeapi.PodSandboxConfig {
-	return &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: pod, Namespace: "default", Uid: pod}, Hostname: pod, LogDirectory: b.logs}
+	return &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: pod, Namespace: "default", Uid: pod}, Hostname: pod,
+		LogDirectory: b.logs}
 }
 
 // sandbox adds a pod and returns its ID and address.
@@ -139,9 +141,11 @@ func (b *bed) sandbox(c *runtimeapi.PodSandboxConfig) (string, string) {
 	return a.PodSandboxId, s.Status.Network.Ip
 }
 
-func (b *bed) run(sandbox string, pod *runtimeapi.PodSandboxConfig, name string, cmd []string, change ...func(*runtimeapi.ContainerConfig)) string {
+func (b *bed) run(sandbox string, pod *runtimeapi.PodSandboxConfig, name string, cmd []string,
+	change ...func(*runtimeapi.ContainerConfig)) string {
 	b.Helper()
-	c := &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: name}, Image: &runtimeapi.ImageSpec{Image: b.img}, Command: cmd, LogPath: pod.Metadata.Name + "-" + name + ".log"}
+	c := &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: name}, Image: &runtimeapi.ImageSpec{Image: b.img},
+		Command: cmd, LogPath: pod.Metadata.Name + "-" + name + ".log"}
 	for _, f := range change {
 		f(c)
 	}
@@ -205,19 +209,25 @@ func TestLinuxNode(t *testing.T) {
 	n, c := up(t)
 	b := start(t, n, c, "linux1")
 	pod := b.config("web")
-	pod.DnsConfig = &runtimeapi.DNSConfig{Servers: []string{"10.96.0.10"}, Searches: []string{"default.svc.cluster.local"}, Options: []string{"ndots:5"}}
+	pod.DnsConfig = &runtimeapi.DNSConfig{Servers: []string{"10.96.0.10"}, Searches: []string{"default.svc.cluster.local"},
+		Options: []string{"ndots:5"}}
 	s, ip := b.sandbox(pod)
 	volume := t.TempDir()
 	if err := os.WriteFile(filepath.Join(volume, "key"), []byte("value"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	id := b.run(s, pod, "main", []string{"sh", "-c", "hostname; cat /image/text /v/key; echo; echo x > /v/key || echo read-only; cat /etc/resolv.conf; echo $COLOR; id -u; exit 4"}, func(c *runtimeapi.ContainerConfig) {
-		c.Mounts = []*runtimeapi.Mount{{HostPath: volume, ContainerPath: "/v", Readonly: true}}
-		c.Envs = []*runtimeapi.KeyValue{{Key: "COLOR", Value: []byte("red")}}
-		c.Linux = &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{RunAsUser: &runtimeapi.Int64Value{Value: 1234}}}
-	})
+	id := b.run(s, pod, "main",
+		[]string{"sh", "-c",
+			"hostname; cat /image/text /v/key; echo; echo x > /v/key || echo read-only; cat /etc/resolv.conf; echo $COLOR; id -u; exit 4"},
+		func(c *runtimeapi.ContainerConfig) {
+			c.Mounts = []*runtimeapi.Mount{{HostPath: volume, ContainerPath: "/v", Readonly: true}}
+			c.Envs = []*runtimeapi.KeyValue{{Key: "COLOR", Value: []byte("red")}}
+			c.Linux = &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
+				RunAsUser: &runtimeapi.Int64Value{Value: 1234}}}
+		})
 	st, log := b.ended(id)
-	for _, want := range []string{"stdout F web\n", "stdout F hellovalue\n", "read-only", "nameserver 10.96.0.10", "search default.svc.cluster.local", "ndots:5", "F red", "F 1234"} {
+	for _, want := range []string{"stdout F web\n", "stdout F hellovalue\n", "read-only", "nameserver 10.96.0.10",
+		"search default.svc.cluster.local", "ndots:5", "F red", "F 1234"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in the log:\n%s", want, log)
 		}
@@ -297,7 +307,8 @@ func TestHostNetwork(t *testing.T) {
 	b := start(t, n, c, "linux1")
 	pod := b.config("agent")
 	pod.Hostname = ""
-	pod.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}}
+	pod.Linux = &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
+		NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}}
 	s, ip := b.sandbox(pod)
 	if _, log := b.ended(b.run(s, pod, "main", []string{"ip", "-4", "addr"})); ip != "" || !strings.Contains(log, "192.168.1.10/") {
 		t.Errorf("address %q, log:\n%s", ip, log)
@@ -323,10 +334,11 @@ func TestWindowsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	id := b.run(s, pod, "main", []string{"cmd", "/S", "/C", `echo %username%& type C:\v\key& type C:\text.txt& echo %COLOR%& exit 7`}, func(c *runtimeapi.ContainerConfig) {
-		c.Mounts = []*runtimeapi.Mount{{HostPath: volume, ContainerPath: `C:\v`, Readonly: true}}
-		c.Envs = []*runtimeapi.KeyValue{{Key: "COLOR", Value: []byte("red")}}
-	})
+	id := b.run(s, pod, "main", []string{"cmd", "/S", "/C", `echo %username%& type C:\v\key& type C:\text.txt& echo %COLOR%& exit 7`},
+		func(c *runtimeapi.ContainerConfig) {
+			c.Mounts = []*runtimeapi.Mount{{HostPath: volume, ContainerPath: `C:\v`, Readonly: true}}
+			c.Envs = []*runtimeapi.KeyValue{{Key: "COLOR", Value: []byte("red")}}
+		})
 	st, log := b.ended(id)
 	t.Logf("the first Windows container took %v", time.Since(began))
 	for _, want := range []string{"stdout F ContainerUser\n", "value", "hello", "red"} {
@@ -338,13 +350,15 @@ func TestWindowsNode(t *testing.T) {
 		t.Errorf("%v, address %q", st, ip)
 	}
 	for _, none := range []string{`C:\no\such\program`, "nosuchprogram"} {
-		a, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: s, SandboxConfig: pod, Config: &runtimeapi.ContainerConfig{
-			Metadata: &runtimeapi.ContainerMetadata{Name: "none"}, Image: &runtimeapi.ImageSpec{Image: b.img}, Command: []string{none},
-		}})
+		a, err := b.rt.CreateContainer(b.ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: s, SandboxConfig: pod,
+			Config: &runtimeapi.ContainerConfig{
+				Metadata: &runtimeapi.ContainerMetadata{Name: "none"}, Image: &runtimeapi.ImageSpec{Image: b.img}, Command: []string{none},
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = b.rt.StartContainer(b.ctx, &runtimeapi.StartContainerRequest{ContainerId: a.ContainerId}); err == nil || !strings.Contains(err.Error(), "cannot find the file") {
+		if _, err = b.rt.StartContainer(b.ctx, &runtimeapi.StartContainerRequest{ContainerId: a.ContainerId}); err == nil ||
+			!strings.Contains(err.Error(), "cannot find the file") {
 			t.Errorf("%s: %v", none, err)
 		}
 		if _, err = b.rt.RemoveContainer(b.ctx, &runtimeapi.RemoveContainerRequest{ContainerId: a.ContainerId}); err != nil {
@@ -352,7 +366,8 @@ func TestWindowsNode(t *testing.T) {
 		}
 	}
 	long := b.run(s, pod, "long", []string{"ping", "-n", "1000", "127.0.0.1"}, func(c *runtimeapi.ContainerConfig) {
-		c.Windows = &runtimeapi.WindowsContainerConfig{SecurityContext: &runtimeapi.WindowsContainerSecurityContext{CredentialSpec: `{"DomainJoinConfig":{"DnsName":"acme.com"}}`}}
+		c.Windows = &runtimeapi.WindowsContainerConfig{SecurityContext: &runtimeapi.WindowsContainerSecurityContext{
+			CredentialSpec: `{"DomainJoinConfig":{"DnsName":"acme.com"}}`}}
 	})
 	if out, code := b.exec(long, "nltest", "/PARENTDOMAIN"); !strings.HasPrefix(out, "acme.com") || code != 0 {
 		t.Errorf("nltest: %q, exit code %d", out, code)

@@ -23,7 +23,8 @@ func TestPods(t *testing.T) {
 	b := up(t)
 	for name, f := range map[string]func(*bed, *testing.T){
 		"web server": webServer, "ends": ends, "users": users, "volumes": volumes, "read-only": readOnly,
-		"lifecycle": lifecycle, "images": pulls, "init containers": initContainers, "host process": hostProcess, "node logs": nodeLogs, "statistics": statistics, "names": names,
+		"lifecycle": lifecycle, "images": pulls, "init containers": initContainers, "host process": hostProcess, "node logs": nodeLogs,
+		"statistics": statistics, "names": names,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,8 +38,10 @@ func webServer(b *bed, t *testing.T) {
 	for _, n := range []string{"linux1", "win1"} {
 		p := pod("web-"+n, n, agnhost)
 		p.Spec.Containers[0].Args = []string{"netexec", "--http-port=80"}
-		p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(80)}}}
-		p.Spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 5, TimeoutSeconds: 30, ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"hostname"}}}}
+		p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 5,
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromInt32(80)}}}
+		p.Spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 5, TimeoutSeconds: 30,
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"hostname"}}}}
 		b.create(p)
 	}
 	for from, to := range map[string]string{"linux1": "win1", "win1": "linux1"} {
@@ -48,7 +51,8 @@ func webServer(b *bed, t *testing.T) {
 		if out, code := b.exec("web-"+from, program, "connect", "--timeout=10s", ip+":80"); code != 0 || out != "" {
 			t.Errorf("from %s to %s: exit code %d, %q", from, to, code, out)
 		}
-		if out, code := b.exec("web-"+from, program, "connect", "--timeout=10s", ip+":81"); code == 0 || !strings.Contains(strings.ToLower(out), "refused") {
+		if out, code := b.exec("web-"+from, program, "connect", "--timeout=10s", ip+":81"); code == 0 ||
+			!strings.Contains(strings.ToLower(out), "refused") {
 			t.Errorf("from %s to a closed port of %s: exit code %d, %q", from, to, code, out)
 		}
 		if out, _ := b.exec("web-"+from, "hostname"); strings.TrimSpace(strings.ToLower(out)) != "web-"+from {
@@ -76,7 +80,8 @@ func (b *bed) forward(name, port, path string) string {
 		b.Fatal(err)
 	}
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	f, err := portforward.New(spdy.NewDialer(upgrade, &http.Client{Transport: trip}, http.MethodPost, u), []string{"0:" + port}, stop, ready, io.Discard, io.Discard)
+	f, err := portforward.New(spdy.NewDialer(upgrade, &http.Client{Transport: trip}, http.MethodPost, u), []string{"0:" + port}, stop, ready,
+		io.Discard, io.Discard)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -131,7 +136,8 @@ func ends(b *bed, t *testing.T) {
 		p := pod("none-"+n, n, agnhost, "/no/such/program")
 		b.create(p)
 		b.wait(p.Name, func(p *corev1.Pod) bool {
-			return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Terminated != nil && p.Status.ContainerStatuses[0].State.Terminated.Reason == "StartError"
+			return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Terminated != nil &&
+				p.Status.ContainerStatuses[0].State.Terminated.Reason == "StartError"
 		})
 		b.gone(p.Name)
 	}
@@ -144,7 +150,8 @@ func user(p *corev1.Pod, ofPod, ofContainer string) *corev1.Pod {
 		p.Spec.SecurityContext.WindowsOptions.RunAsUserName = &ofPod
 	}
 	if ofContainer != "" {
-		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: &ofContainer}}
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+			WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: &ofContainer}}
 	}
 	return p
 }
@@ -153,7 +160,8 @@ func user(p *corev1.Pod, ofPod, ofContainer string) *corev1.Pod {
 func users(b *bed, t *testing.T) {
 	echo := []string{"cmd", "/S", "/C", "echo %username%"}
 	for name, c := range map[string]struct{ pod, container, want string }{
-		"default": {"", "", "ContainerUser"}, "pod": {"ContainerAdministrator", "", "ContainerAdministrator"}, "override": {"ContainerAdministrator", "ContainerUser", "ContainerUser"},
+		"default": {"", "", "ContainerUser"}, "pod": {"ContainerAdministrator", "", "ContainerAdministrator"},
+		"override": {"ContainerAdministrator", "ContainerUser", "ContainerUser"},
 	} {
 		p := user(pod("user-"+name, "win1", nonroot, echo...), c.pod, c.container)
 		b.create(p)
@@ -164,7 +172,8 @@ func users(b *bed, t *testing.T) {
 	}
 	b.create(user(pod("user-unknown-pod", "win1", nonroot, echo...), "FooLish", ""))
 	b.wait("user-unknown-pod", func(*corev1.Pod) bool {
-		return strings.Contains(b.events("user-unknown-pod"), "FailedCreatePodSandBox") && strings.Contains(b.events("user-unknown-pod"), "The user name or password is incorrect.")
+		return strings.Contains(b.events("user-unknown-pod"), "FailedCreatePodSandBox") &&
+			strings.Contains(b.events("user-unknown-pod"), "The user name or password is incorrect.")
 	})
 	b.create(user(pod("user-unknown", "win1", nonroot, echo...), "ContainerUser", "FooLish"))
 	if s := b.wait("user-unknown", ended).Status.ContainerStatuses[0].State.Terminated; s == nil || s.Reason != "StartError" {
@@ -175,7 +184,8 @@ func users(b *bed, t *testing.T) {
 	p.Spec.SecurityContext.RunAsNonRoot = &yes
 	b.create(p)
 	b.wait("user-root", func(*corev1.Pod) bool {
-		return strings.Contains(b.events("user-root"), "container's runAsUserName (CONTAINERADMINISTRATOR) which will be regarded as root identity and will break non-root policy")
+		return strings.Contains(b.events("user-root"),
+			"container's runAsUserName (CONTAINERADMINISTRATOR) which will be regarded as root identity and will break non-root policy")
 	})
 	for _, name := range []string{"user-unknown-pod", "user-root"} {
 		b.gone(name)
@@ -184,28 +194,39 @@ func users(b *bed, t *testing.T) {
 
 // volumes: ConfigMap, Secret, emptyDir, subPath (Linux) and the downward API.
 func volumes(b *bed, t *testing.T) {
-	if _, err := b.c.Client.CoreV1().ConfigMaps("default").Create(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "map"}, Data: map[string]string{"key": "from-map", "sub": "from-sub"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := b.c.Client.CoreV1().ConfigMaps("default").Create(b.ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "map"}, Data: map[string]string{"key": "from-map", "sub": "from-sub"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.c.Client.CoreV1().Secrets("default").Create(b.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}, StringData: map[string]string{"key": "from-secret"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := b.c.Client.CoreV1().Secrets("default").Create(b.ctx,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret"}, StringData: map[string]string{"key": "from-secret"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []string{"linux1", "win1"} {
-		c := []string{"sh", "-c", "cat /map/key /secret/key /one; cat /down/name; echo; echo x > /empty/file && cat /empty/file; echo bye > /dev/termination-log; cat /var/run/secrets/kubernetes.io/serviceaccount/namespace"}
+		c := []string{"sh", "-c",
+			"cat /map/key /secret/key /one; cat /down/name; echo; echo x > /empty/file && cat /empty/file; echo bye > /dev/termination-log; cat /var/run/secrets/kubernetes.io/serviceaccount/namespace"}
 		image := agnhost
 		if n == "win1" {
 			image = nonroot
-			c = []string{"cmd", "/c", `type C:\map\key& type C:\secret\key& type C:\one& type C:\down\name& echo.& echo x> C:\empty\file& type C:\empty\file& echo bye> C:\dev\termination-log& type C:\var\run\secrets\kubernetes.io\serviceaccount\namespace`}
+			c = []string{"cmd", "/c",
+				`type C:\map\key& type C:\secret\key& type C:\one& type C:\down\name& echo.& echo x> C:\empty\file& type C:\empty\file& echo bye> C:\dev\termination-log& type C:\var\run\secrets\kubernetes.io\serviceaccount\namespace`}
 		}
 		p := pod("volumes-"+n, n, image, c...)
 		p.Spec.Volumes = []corev1.Volume{
-			{Name: "map", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "map"}}}},
+			{Name: "map",
+				VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "map"}}}},
 			{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "secret"}}},
-			{Name: "down", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}},
+			{Name: "down",
+				VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+					Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}},
 			{Name: "empty", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
-			{Name: "map", MountPath: "/map"}, {Name: "secret", MountPath: "/secret"}, {Name: "down", MountPath: "/down"}, {Name: "empty", MountPath: "/empty"}, {Name: "map", MountPath: "/one", SubPath: "sub"},
+			{Name: "map", MountPath: "/map"}, {Name: "secret", MountPath: "/secret"}, {Name: "down", MountPath: "/down"},
+			{Name: "empty", MountPath: "/empty"}, {Name: "map", MountPath: "/one", SubPath: "sub"},
 		}
 		wants := []string{"from-map", "from-secret", "from-sub", p.Name, "x\n", "default"}
 		if n == "win1" {
@@ -275,7 +296,8 @@ func pulls(b *bed, t *testing.T) {
 		b.create(pod(name, "win1", c.image, "cmd"))
 		b.wait(name, func(p *corev1.Pod) bool {
 			s := p.Status.ContainerStatuses
-			return len(s) > 0 && s[0].State.Waiting != nil && (s[0].State.Waiting.Reason == "ErrImagePull" || s[0].State.Waiting.Reason == "ImagePullBackOff") && strings.Contains(b.events(name), c.says)
+			return len(s) > 0 && s[0].State.Waiting != nil && (s[0].State.Waiting.Reason == "ErrImagePull" ||
+				s[0].State.Waiting.Reason == "ImagePullBackOff") && strings.Contains(b.events(name), c.says)
 		})
 		b.gone(name)
 	}
@@ -288,7 +310,8 @@ func initContainers(b *bed, t *testing.T) {
 	mounts := []corev1.VolumeMount{{Name: "v", MountPath: `C:\v`}}
 	p.Spec.Containers[0].VolumeMounts = mounts
 	for _, n := range []string{"one", "two"} {
-		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: n, Image: nonroot, Command: []string{"cmd", "/c", `echo ` + n + `>> C:\v\file`}, VolumeMounts: mounts})
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: n, Image: nonroot,
+			Command: []string{"cmd", "/c", `echo ` + n + `>> C:\v\file`}, VolumeMounts: mounts})
 	}
 	b.create(p)
 	b.wait(p.Name, ended)
@@ -316,7 +339,8 @@ func names(b *bed, t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	}
-	for name, found := range map[string]bool{"kubernetes": true, "names": true, "10.96.0.1": true, "kubernetes.default": false, "kubernetes.default.svc": false} {
+	for name, found := range map[string]bool{"kubernetes": true, "names": true, "10.96.0.1": true, "kubernetes.default": false,
+		"kubernetes.default.svc": false} {
 		out, code := b.exec(p.Name, `C:\agnhost.exe`, "connect", "--timeout=10s", name+":443")
 		if strings.HasPrefix(out, "DNS:") == found || (code == 0) != (found && name != "names") {
 			t.Errorf("%s: exit code %d, %q", name, code, out)
@@ -328,13 +352,16 @@ func names(b *bed, t *testing.T) {
 func hostProcess(b *bed, t *testing.T) {
 	yes := true
 	system := `NT AUTHORITY\SYSTEM`
-	p := pod("host-process", "win1", agnhost, "cmd", "/c", `hostname& ipconfig& echo made> C:\host-file& dir /b C:\host-file& ping -n 60 127.0.0.1`)
+	p := pod("host-process", "win1", agnhost, "cmd", "/c",
+		`hostname& ipconfig& echo made> C:\host-file& dir /b C:\host-file& ping -n 60 127.0.0.1`)
 	p.Spec.HostNetwork = true
 	p.Labels = map[string]string{"a": "b"}
-	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
-		{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+		DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
+			{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}}}}
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/etc/pod"}}
-	p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: &yes, RunAsUserName: &system}}
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: &yes,
+		RunAsUserName: &system}}
 	b.create(p)
 	if ip := b.wait(p.Name, ready).Status.PodIP; ip != "192.168.1.11" {
 		t.Errorf("its address is %s", ip)
@@ -356,7 +383,8 @@ func hostProcess(b *bed, t *testing.T) {
 		{[]string{"cmd", "/c", `type C:\hpc\etc\pod\name`}, "host-process"},
 		{[]string{"powershell", "-c", `Get-Content $env:CONTAINER_SANDBOX_MOUNT_POINT\etc\pod\name`}, "host-process"},
 		{[]string{"powershell", "-c", `if (-not(Test-Path C:\host-file)) { throw 'no file of the node' }; echo there`}, "there"},
-		{[]string{`%CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe`, "mounttest", "--file_content=/etc/pod/name"}, `content of file "/etc/pod/name": host-process`},
+		{[]string{`%CONTAINER_SANDBOX_MOUNT_POINT%\agnhost.exe`, "mounttest", "--file_content=/etc/pod/name"},
+			`content of file "/etc/pod/name": host-process`},
 	} {
 		if out, code := b.exec(p.Name, c.command...); code != 0 || strings.TrimSpace(out) != c.want {
 			t.Errorf("%q: exit code %d, %q, want %q", c.command, code, out, c.want)

@@ -65,11 +65,14 @@ func Start(t *testing.T) *Server {
 	})
 	waits = append(waits, s.start(ctx, t, path("etcd"), "--data-dir", filepath.Join(s.dir, "etcd"),
 		"--listen-client-urls", "http://127.0.0.1:"+etcd, "--advertise-client-urls", "http://127.0.0.1:"+etcd,
-		"--listen-peer-urls", "http://127.0.0.1:"+peer, "--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer))
+		"--listen-peer-urls", "http://127.0.0.1:"+peer, "--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster",
+		"default=http://127.0.0.1:"+peer))
 	key := s.file(t, "sa.key", serviceAccountKey(t))
 	tokens := s.file(t, "tokens.csv", "admin,admin,1,system:masters\nguest,guest,2,\n")
-	waits = append(waits, s.start(ctx, t, path("kube-apiserver"), "--etcd-servers", "http://127.0.0.1:"+etcd, "--secure-port", port, "--bind-address", "127.0.0.1",
-		"--cert-dir", filepath.Join(s.dir, "pki"), "--token-auth-file", tokens, "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.96.0.0/16",
+	waits = append(waits, s.start(ctx, t, path("kube-apiserver"), "--etcd-servers", "http://127.0.0.1:"+etcd, "--secure-port", port,
+		"--bind-address", "127.0.0.1",
+		"--cert-dir", filepath.Join(s.dir, "pki"), "--token-auth-file", tokens, "--authorization-mode", "RBAC", "--service-cluster-ip-range",
+		"10.96.0.0/16",
 		"--service-account-issuer", "https://winlab.test", "--service-account-signing-key-file", key, "--service-account-key-file", key,
 		// No controller makes service accounts here.
 		"--disable-admission-plugins", "ServiceAccount", "--allow-privileged=true"))

@@ -41,9 +41,11 @@ func Up(t *testing.T, file, version string) *cluster.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := cluster.Up(t.Context(), cluster.Options{Lab: l, Programs: p, Log: func(s string) { t.Log(s) }, Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
-		return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir, Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
-	}})
+	c, err := cluster.Up(t.Context(), cluster.Options{Lab: l, Programs: p, Log: func(s string) { t.Log(s) },
+		Runtime: func(ctx context.Context, n cluster.Node) (cluster.Runtime, error) {
+			return node.Start(ctx, node.Options{Net: n.Net, Node: n.Node, Machine: n.Machine, Dir: n.Dir,
+				Programs: func(_ context.Context, name string) (string, error) { return p.Path(name) }})
+		}})
 	if errors.Is(err, netns.ErrUnsupported) {
 		t.Skip(err)
 	}

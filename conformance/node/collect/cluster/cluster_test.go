@@ -124,9 +124,12 @@ func TestTake(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json", "services: the answer is not an object: the answer ends in the middle",
-		"endpointslices: cluster/endpointslices.json", "pods: no answer after 50ms", "networkpolicies: kubectl get networkpolicies --all-namespaces -o json: Error from server (Forbidden): networkpolicies is forbidden",
-		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico", "otherpolicies: the cluster has no kinds of policies beside NetworkPolicy", "configmaps: cluster/configmaps/kube-system.json",
+		"version: cluster/version.json", "nodes: cluster/nodes.json", "namespaces: cluster/namespaces.json",
+		"services: the answer is not an object: the answer ends in the middle",
+		"endpointslices: cluster/endpointslices.json", "pods: no answer after 50ms",
+		"networkpolicies: kubectl get networkpolicies --all-namespaces -o json: Error from server (Forbidden): networkpolicies is forbidden",
+		"runtimeclasses: cluster/runtimeclasses.json", "events: cluster/events.json", "calico: the cluster has no objects of Calico",
+		"otherpolicies: the cluster has no kinds of policies beside NetworkPolicy", "configmaps: cluster/configmaps/kube-system.json",
 	}
 	for i := range steps {
 		steps[i] = strings.ReplaceAll(steps[i], "unexpected EOF", "EOF")
@@ -136,7 +139,8 @@ func TestTake(t *testing.T) {
 	}
 	m, _ := b.Manifest.Find("cluster/configmaps/kube-system.json")
 	data, err := b.Read(m.Path)
-	if err != nil || m.Redacted != 1 || strings.Contains(string(data), "abcdef") || !strings.Contains(string(data), `clusterCIDR: 10.244.0.0/16\n`) {
+	if err != nil || m.Redacted != 1 || strings.Contains(string(data), "abcdef") ||
+		!strings.Contains(string(data), `clusterCIDR: 10.244.0.0/16\n`) {
 		t.Errorf("%+v %v\n%s", m, err, data)
 	}
 	if n := f.has("get secret"); n > 0 {
@@ -184,7 +188,8 @@ func TestTakeCalico(t *testing.T) {
 		return small(ctx, in, out, words)
 	}
 	_, steps, err := takenFrom(t, f, t.Context(), Options{})
-	if want := "calico: cluster/calico/ippools.json cluster/calico/blockaffinities.json cluster/calico/felixconfigurations.json"; err != nil || !slices.Contains(steps, want) {
+	if want := "calico: cluster/calico/ippools.json cluster/calico/blockaffinities.json cluster/calico/felixconfigurations.json"; err != nil ||
+		!slices.Contains(steps, want) {
 		t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 	}
 }
@@ -200,7 +205,8 @@ func TestTakeOtherPolicies(t *testing.T) {
 		return small(ctx, in, out, words)
 	}
 	_, steps, err := takenFrom(t, f, t.Context(), Options{})
-	if want := "otherpolicies: cluster/otherpolicies/clusternetworkpolicies.policy.networking.k8s.io.json"; err != nil || !slices.Contains(steps, want) {
+	if want := "otherpolicies: cluster/otherpolicies/clusternetworkpolicies.policy.networking.k8s.io.json"; err != nil ||
+		!slices.Contains(steps, want) {
 		t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 	}
 }
@@ -216,7 +222,8 @@ func TestTakeInterrupted(t *testing.T) {
 		return small(ctx, in, out, words)
 	}}
 	b, _, err := takenFrom(t, f, ctx, Options{})
-	if !errors.Is(err, context.Canceled) || !slices.Equal(b.Files, []string{"cluster/namespaces.json", "cluster/nodes.json", "cluster/version.json"}) {
+	if !errors.Is(err, context.Canceled) || !slices.Equal(b.Files,
+		[]string{"cluster/namespaces.json", "cluster/nodes.json", "cluster/version.json"}) {
 		t.Errorf("%v %q", err, b.Files)
 	}
 }
@@ -268,7 +275,9 @@ func twoPods(t *testing.T, win1 func(out io.Writer) error) sayFunc {
 			nodeBundle(t, out, nodeFile("win2"))
 			return answer{"1 of 12 steps failed", errors.New("exit status 1")}
 		case strings.HasPrefix(words, "get --namespace"):
-			_, err := io.WriteString(out, `{"status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "no route"}}}]}}`)
+			_,
+				err := io.WriteString(out,
+				`{"status": {"containerStatuses": [{"state": {"waiting": {"reason": "ErrImagePull", "message": "no route"}}}]}}`)
 			return err
 		case strings.HasPrefix(words, "wait"), strings.HasPrefix(words, "delete"):
 			return nil
@@ -289,10 +298,13 @@ func TestNodes(t *testing.T) {
 		win1 func(out io.Writer) error
 		want string // of win1
 	}{
-		"good":   {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win1")); return nil }, "win1 hns-v1:"},
-		"text":   {func(out io.Writer) error { _, err := io.WriteString(out, "no zip"); return err }, "win1 node: winlab.exe wrote no bundle that can be read: "},
-		"others": {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win2")); return nil }, `win1 node: its bundle has "nodes/win2/hns/networks.json", which is not a file of this node`},
-		"api":    {func(out io.Writer) error { nodeBundle(t, out, bundle.File{Path: "cluster/pods.json"}); return nil }, `win1 node: its bundle has "cluster/pods.json", which is not a file of this node`},
+		"good": {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win1")); return nil }, "win1 hns-v1:"},
+		"text": {func(out io.Writer) error { _, err := io.WriteString(out, "no zip"); return err },
+			"win1 node: winlab.exe wrote no bundle that can be read: "},
+		"others": {func(out io.Writer) error { nodeBundle(t, out, nodeFile("win2")); return nil },
+			`win1 node: its bundle has "nodes/win2/hns/networks.json", which is not a file of this node`},
+		"api": {func(out io.Writer) error { nodeBundle(t, out, bundle.File{Path: "cluster/pods.json"}); return nil },
+			`win1 node: its bundle has "cluster/pods.json", which is not a file of this node`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{say: good(c.win1)}
@@ -309,7 +321,9 @@ func TestNodes(t *testing.T) {
 			if _, ok := b.Manifest.Find("nodes/win1/hns/networks.json"); ok != (name == "good") {
 				t.Errorf("%q", b.Files)
 			}
-			if f.has("create") != 2 || f.has("delete pods --namespace kube-system --selector winlab.dev/collect=") != 1 || f.has(`exec --namespace kube-system pod/winlab-collect-win1 -- %CONTAINER_SANDBOX_MOUNT_POINT%\winlab.exe collect --node win1 --log-bytes=7 -`) != 1 {
+			if f.has("create") != 2 || f.has("delete pods --namespace kube-system --selector winlab.dev/collect=") != 1 ||
+				f.has(
+					`exec --namespace kube-system pod/winlab-collect-win1 -- %CONTAINER_SANDBOX_MOUNT_POINT%\winlab.exe collect --node win1 --log-bytes=7 -`) != 1 {
 				t.Errorf("%s", strings.Join(f.asked, "\n"))
 			}
 		})
@@ -329,7 +343,8 @@ func TestNodesFail(t *testing.T) {
 			return ok(ctx, in, out, words)
 		}
 		_, steps, err := takenFrom(t, f, t.Context(), Options{Nodes: &Nodes{Names: []string{"win2"}}})
-		if err != nil || !slices.Contains(steps, "win2 node: the pod did not start in 5m0s: timed out waiting; ErrImagePull: no route") || f.has("create") != 1 || f.has("delete") != 1 {
+		if err != nil || !slices.Contains(steps, "win2 node: the pod did not start in 5m0s: timed out waiting; ErrImagePull: no route") ||
+			f.has("create") != 1 || f.has("delete") != 1 {
 			t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 		}
 	})
@@ -344,7 +359,8 @@ func TestNodesFail(t *testing.T) {
 	t.Run("a node that is not there", func(t *testing.T) {
 		f := &fake{say: small}
 		_, steps, err := takenFrom(t, f, t.Context(), Options{Nodes: &Nodes{Names: []string{"linux1"}}})
-		if err != nil || !slices.Contains(steps, `pods: "linux1" is not a Windows node of this cluster; there are: win1, win2`) || f.has("create") != 0 {
+		if err != nil || !slices.Contains(steps, `pods: "linux1" is not a Windows node of this cluster; there are: win1, win2`) ||
+			f.has("create") != 0 {
 			t.Errorf("%v\n%s", err, strings.Join(steps, "\n"))
 		}
 	})
@@ -354,7 +370,9 @@ func TestNodesFail(t *testing.T) {
 // not end is ended.
 func TestClient(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "kubectl")
-	if err := os.WriteFile(at, []byte("#!/bin/sh\ncase \"$*\" in\n*late) exec sleep 600;;\n*refused) echo 'Error from server (Forbidden): no' >&2; exit 1;;\nesac\necho \"$@\"\n"), 0o700); err != nil {
+	if err := os.WriteFile(at,
+		[]byte(
+			"#!/bin/sh\ncase \"$*\" in\n*late) exec sleep 600;;\n*refused) echo 'Error from server (Forbidden): no' >&2; exit 1;;\nesac\necho \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	c := Client{Program: at, Kubeconfig: "/x y", Context: "c"}

@@ -133,5 +133,6 @@ func (k Kubectl) output(ctx context.Context, args ...string) ([]byte, error) {
 // answered reports whether an error comes from the API server, and not from the way to it.
 func answered(err error) bool {
 	var a answer
-	return errors.As(err, &a) && (strings.Contains(a.text, "from server") || strings.Contains(a.text, "(Unauthorized)") || strings.Contains(a.text, "(Forbidden)"))
+	return errors.As(err, &a) && (strings.Contains(a.text, "from server") || strings.Contains(a.text, "(Unauthorized)") ||
+		strings.Contains(a.text, "(Forbidden)"))
 }

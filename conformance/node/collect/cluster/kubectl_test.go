@@ -20,7 +20,9 @@ import (
 func apiServer(t *testing.T, special map[string]http.HandlerFunc) (kubeconfig string) {
 	t.Helper()
 	resources := map[string][]string{
-		"/api/v1": {"Node nodes false", "Namespace namespaces false", "Service services true", "Pod pods true", "ConfigMap configmaps true", "Event events true", "ReplicationController replicationcontrollers true"}, "/apis/discovery.k8s.io/v1": {"EndpointSlice endpointslices true"},
+		"/api/v1": {"Node nodes false", "Namespace namespaces false", "Service services true", "Pod pods true", "ConfigMap configmaps true",
+			"Event events true", "ReplicationController replicationcontrollers true"},
+		"/apis/discovery.k8s.io/v1":  {"EndpointSlice endpointslices true"},
 		"/apis/networking.k8s.io/v1": {"NetworkPolicy networkpolicies true"}, "/apis/node.k8s.io/v1": {"RuntimeClass runtimeclasses false"},
 		"/apis/apps/v1": {"DaemonSet daemonsets true", "Deployment deployments true", "ReplicaSet replicasets true"},
 	}
@@ -52,7 +54,8 @@ func apiServer(t *testing.T, special map[string]http.HandlerFunc) (kubeconfig st
 				f := strings.Fields(x)
 				all = append(all, fmt.Sprintf(`{"name": %q, "kind": %q, "namespaced": %s, "verbs": ["get", "list"]}`, f[1], f[0], f[2]))
 			}
-			fmt.Fprintf(w, `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": %q, "resources": [%s]}`, strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), strings.Join(all, ","))
+			fmt.Fprintf(w, `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": %q, "resources": [%s]}`,
+				strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), strings.Join(all, ","))
 		default:
 			group, rest := "", ""
 			kind := ""
@@ -70,13 +73,15 @@ func apiServer(t *testing.T, special map[string]http.HandlerFunc) (kubeconfig st
 				status(w, http.StatusNotFound, "NotFound", path+" not found")
 				return
 			}
-			fmt.Fprintf(w, `{"kind": "%sList", "apiVersion": %q, "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a", "labels": {"b": "c"}}}]}`, kind, group)
+			fmt.Fprintf(w,
+				`{"kind": "%sList", "apiVersion": %q, "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a", "labels": {"b": "c"}}}]}`, kind, group)
 		}
 	}))
 	t.Cleanup(s.Close)
 	t.Cleanup(s.CloseClientConnections)
 	at := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", s.URL)
+	text := fmt.Sprintf(
+		"apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: t}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", s.URL)
 	if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +91,8 @@ func apiServer(t *testing.T, special map[string]http.HandlerFunc) (kubeconfig st
 func status(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": %q, "reason": %q, "code": %d}`, message, reason, code)
+	fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": %q, "reason": %q, "code": %d}`, message, reason,
+		code)
 }
 
 // TestKubectl takes a bundle with the real kubectl from a server that forbids, fails and hangs.
@@ -115,7 +121,9 @@ func TestKubectl(t *testing.T) {
 		},
 		"/api/v1/namespaces/kube-system/configmaps/kube-proxy": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "kube-proxy"}, "data": {"config.conf": "token: abcdef\n"}}`)
+			_,
+				_ = io.WriteString(w,
+				`{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "kube-proxy"}, "data": {"config.conf": "token: abcdef\n"}}`)
 		},
 	})
 	at := filepath.Join(t.TempDir(), "b")
@@ -124,12 +132,14 @@ func TestKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := map[string]bundle.Step{}
-	o := Options{Client: Client{Kubeconfig: kubeconfig, Context: "x"}, Timeout: 20 * time.Second, Progress: func(s bundle.Step) { said[s.Name] = s }}
+	o := Options{Client: Client{Kubeconfig: kubeconfig, Context: "x"}, Timeout: 20 * time.Second,
+		Progress: func(s bundle.Step) { said[s.Name] = s }}
 	if err := errors.Join(Take(t.Context(), w, o), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"networkpolicies": "(Forbidden)", "services": "etcd is away", "events": "no answer after 20s", "nodes": "", "pods": "", "endpointslices": "", "runtimeclasses": "", "configmaps": "coredns is forbidden", "version": "",
+		"networkpolicies": "(Forbidden)", "services": "etcd is away", "events": "no answer after 20s", "nodes": "", "pods": "",
+		"endpointslices": "", "runtimeclasses": "", "configmaps": "coredns is forbidden", "version": "",
 	} {
 		if s, ok := said[name]; !ok || want == "" && (s.Error != "" || len(s.Files) != 1) || !strings.Contains(s.Error, want) {
 			t.Errorf("%s: %+v", name, s)
@@ -140,7 +150,8 @@ func TestKubectl(t *testing.T) {
 		t.Errorf("%v\n%s", err, data)
 	}
 	// One of the ConfigMaps may not be read; the other was.
-	if data, err := os.ReadFile(filepath.Join(at, "cluster/configmaps/kube-system.json")); err != nil || strings.Contains(string(data), "abcdef") || !strings.Contains(string(data), "config.conf") {
+	if data, err := os.ReadFile(filepath.Join(at, "cluster/configmaps/kube-system.json")); err != nil ||
+		strings.Contains(string(data), "abcdef") || !strings.Contains(string(data), "config.conf") {
 		t.Errorf("%v\n%s", err, data)
 	}
 }
@@ -154,14 +165,17 @@ func TestClusterInfoDump(t *testing.T) {
 	}
 	t.Setenv("HOME", t.TempDir())
 	dir := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), path, "--kubeconfig", apiServer(t, nil), "cluster-info", "dump", "--namespaces", "a", "--output-directory", dir).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), path, "--kubeconfig", apiServer(t, nil), "cluster-info", "dump", "--namespaces", "a",
+		"--output-directory", dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for name, want := range map[string]string{"nodes.json": `"kind": "NodeList"`, "a/services.json": `"kind": "ServiceList"`, "a/pods.json": `"kind": "PodList"`} {
+	for name, want := range map[string]string{"nodes.json": `"kind": "NodeList"`, "a/services.json": `"kind": "ServiceList"`,
+		"a/pods.json": `"kind": "PodList"`} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		text := string(data)
-		if kind, items := strings.Index(text, want), strings.Index(text, `"items"`); err != nil || kind < 0 || items < kind || strings.Count(text, `"kind"`) != 1 {
+		if kind, items := strings.Index(text, want), strings.Index(text, `"items"`); err != nil || kind < 0 || items < kind ||
+			strings.Count(text, `"kind"`) != 1 {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}

@@ -84,14 +84,16 @@ func (n *Nodes) Pod(node, run string) []byte {
 	alive := int((n.start() + n.read() + 5*time.Minute).Seconds())
 	pod := map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"generateName": "winlab-collect-", "namespace": n.namespace(), "labels": map[string]any{"app.kubernetes.io/name": "winlab-collect", label: run}},
+		"metadata": map[string]any{"generateName": "winlab-collect-", "namespace": n.namespace(),
+			"labels": map[string]any{"app.kubernetes.io/name": "winlab-collect", label: run}},
 		"spec": map[string]any{
 			"nodeName": node, "os": map[string]any{"name": "windows"}, "restartPolicy": "Never", "hostNetwork": true,
 			"activeDeadlineSeconds": alive, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
 			"tolerations":     []any{map[string]any{"operator": "Exists"}},
 			"securityContext": map[string]any{"windowsOptions": map[string]any{"hostProcess": true, "runAsUserName": `NT AUTHORITY\SYSTEM`}},
 			// The image has no program of its own: ping is the node's, and waits.
-			"containers": []any{map[string]any{"name": "collect", "image": image, "command": []any{"ping.exe", "-n", fmt.Sprint(alive), "127.0.0.1"}}},
+			"containers": []any{map[string]any{"name": "collect", "image": image,
+				"command": []any{"ping.exe", "-n", fmt.Sprint(alive), "127.0.0.1"}}},
 		},
 	}
 	var b bytes.Buffer
@@ -123,11 +125,13 @@ func (n *Nodes) deleteArgs(run string) []string {
 // NodeSteps are what is done on each node, for --dry-run.
 func NodeSteps(o Options) []Step {
 	n := o.Nodes
-	s := []Step{{Name: "pod", What: "a pod on each Windows node, which is removed at the end", How: []string{o.Client.Shown("create", "-f", "-")}}}
+	s := []Step{{Name: "pod", What: "a pod on each Windows node, which is removed at the end",
+		How: []string{o.Client.Shown("create", "-f", "-")}}}
 	if n.Program != "" {
 		s = append(s, Step{Name: "copy", What: n.Program + " into the pod", How: []string{o.Client.Shown(n.copyArgs("POD")...)}})
 	}
-	return append(s, Step{Name: "collect", What: "what winlab.exe collect reads on the node (winlab collect --dry-run)", How: []string{o.Client.Shown(n.collectArgs("POD", "NODE")...)}},
+	return append(s, Step{Name: "collect", What: "what winlab.exe collect reads on the node (winlab collect --dry-run)",
+		How: []string{o.Client.Shown(n.collectArgs("POD", "NODE")...)}},
 		Step{Name: "remove", What: "the pods, also after Ctrl-C", How: []string{o.Client.Shown(n.deleteArgs("RUN")...)}})
 }
 
@@ -152,7 +156,8 @@ func (n *Nodes) windowsNodes(data []byte) ([]string, error) {
 	}
 	var all []string
 	for _, x := range list.Items {
-		if name := x.Metadata.Name; nodeNames.MatchString(name) && (x.Status.NodeInfo.OperatingSystem == "windows" || x.Metadata.Labels["kubernetes.io/os"] == "windows") {
+		if name := x.Metadata.Name; nodeNames.MatchString(name) &&
+			(x.Status.NodeInfo.OperatingSystem == "windows" || x.Metadata.Labels["kubernetes.io/os"] == "windows") {
 			all = append(all, name)
 		}
 	}
@@ -190,7 +195,8 @@ func (o *Options) onNodes(ctx context.Context, w *bundle.Writer, kubectl Kubectl
 		defer cancel()
 		said := bundle.Step{Name: "remove", What: "the pods that were made"}
 		if _, e := kubectl.output(late, o.Nodes.deleteArgs(run)...); e != nil {
-			said.Error = fmt.Sprintf("some pods may remain; they end by themselves, or remove them with: %s: %v", o.Client.Shown(o.Nodes.deleteArgs(run)...), e)
+			said.Error = fmt.Sprintf("some pods may remain; they end by themselves, or remove them with: %s: %v",
+				o.Client.Shown(o.Nodes.deleteArgs(run)...), e)
 		}
 		note(said)
 	}()

@@ -14,9 +14,12 @@ import (
 // They are kept letter by letter: a label that is changed chooses other pods. Kubernetes has no
 // secrets there.
 var identity = map[string]bool{
-	"apiVersion": true, "kind": true, "name": true, "namespace": true, "generateName": true, "uid": true, "labels": true, "matchLabels": true, "matchExpressions": true, "selector": true,
-	"podSelector": true, "namespaceSelector": true, "nodeSelector": true, "nodeName": true, "targetRef": true, "ownerReferences": true, "image": true, "imageID": true, "containerID": true,
-	"externalName": true, "hostname": true, "subdomain": true, "serviceAccountName": true, "serviceAccount": true, "runtimeClassName": true, "resourceVersion": true,
+	"apiVersion": true, "kind": true, "name": true, "namespace": true, "generateName": true, "uid": true, "labels": true, "matchLabels": true,
+	"matchExpressions": true, "selector": true,
+	"podSelector": true, "namespaceSelector": true, "nodeSelector": true, "nodeName": true, "targetRef": true, "ownerReferences": true,
+	"image": true, "imageID": true, "containerID": true,
+	"externalName": true, "hostname": true, "subdomain": true, "serviceAccountName": true, "serviceAccount": true, "runtimeClassName": true,
+	"resourceVersion": true,
 }
 
 // lastApplied is where kubectl apply keeps a whole object once more, with the values of its

@@ -35,15 +35,18 @@ func TestRedact(t *testing.T) {
 		"volumes": {
 			`{"spec": {"volumes": [{"name": "v", "csi": {"driver": "d", "volumeAttributes": {"storageAccountKey": "k", "share": "s"}}}, {"name": "w", "secret": {"secretName": "s"}}]}}`,
 			`{"spec": {"volumes": [{"name": "v", "csi": {"driver": "d", "volumeAttributes": {"storageAccountKey": "REDACTED", "share": "s"}}}, {"name": "w", "secret": {"secretName": "s"}}]}}`, 1},
-		"events":         {`{"message": "failed: password=abc", "reason": "Failed"}`, `{"message": "failed: password=REDACTED", "reason": "Failed"}`, 1},
+		"events": {`{"message": "failed: password=abc", "reason": "Failed"}`,
+			`{"message": "failed: password=REDACTED", "reason": "Failed"}`, 1},
 		"managed fields": {`{"metadata": {"managedFields": [{"x": 1}], "name": "a"}}`, `{"metadata": {"name": "a"}}`, 0},
 		"numbers":        {`{"spec": {"big": 12345678901234567890, "f": 1e400}}`, `{"spec": {"big": 12345678901234567890, "f": 1e400}}`, 0},
-		"not objects":    {`{"items": null, "env": [1, "token=x"], "args": [1], "command": "c", "data": "d", "annotations": null}`, `{"items": null, "env": [1, "token=REDACTED"], "args": [1], "command": "c", "data": "d", "annotations": null}`, 1},
+		"not objects": {`{"items": null, "env": [1, "token=x"], "args": [1], "command": "c", "data": "d", "annotations": null}`,
+			`{"items": null, "env": [1, "token=REDACTED"], "args": [1], "command": "c", "data": "d", "annotations": null}`, 1},
 	} {
 		for _, list := range []bool{false, true} {
 			in, want := c.in, c.want
 			if list {
-				in, want = `{"kind": "List", "items": [`+in+`, {"kind": "X"}], "apiVersion": "v1"}`, `{"kind": "List", "items": [`+want+`, {"kind": "X"}], "apiVersion": "v1"}`
+				in, want = `{"kind": "List", "items": [`+in+`, {"kind": "X"}], "apiVersion": "v1"}`, `{"kind": "List", "items": [`+want+
+					`, {"kind": "X"}], "apiVersion": "v1"}`
 			}
 			got, n, err := Redact([]byte(in))
 			if err != nil {
@@ -56,7 +59,8 @@ func TestRedact(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"": "ends in the middle", `{"items": [{}`: "ends in the middle", "[1]": "instead of {", `{"items": {}}`: "instead of [", "no": "invalid character",
+		"": "ends in the middle", `{"items": [{}`: "ends in the middle", "[1]": "instead of {", `{"items": {}}`: "instead of [",
+		"no": "invalid character",
 	} {
 		if _, _, err := Redact([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", in, err)

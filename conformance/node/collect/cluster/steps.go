@@ -45,7 +45,8 @@ var configMaps = []struct {
 	names     []string
 }{
 	{"kube-system", []string{
-		"kube-proxy", "kube-proxy-windows", "kubeadm-config", "kubelet-config", "coredns", "kube-flannel-cfg", "kube-flannel-windows-cfg", "calico-config", "calico-windows-config",
+		"kube-proxy", "kube-proxy-windows", "kubeadm-config", "kubelet-config", "coredns", "kube-flannel-cfg", "kube-flannel-windows-cfg",
+		"calico-config", "calico-windows-config",
 		"amazon-vpc-cni", "antrea-config", "antrea-windows-config", "azure-ip-masq-agent-config", "azure-ip-masq-agent-config-reconciled",
 	}},
 	{"kube-flannel", []string{"kube-flannel-cfg", "kube-flannel-windows-cfg"}},
@@ -65,10 +66,16 @@ type optional struct {
 // (kubernetes-sigs/network-policy-api config/crd). A cluster without IP pools has no Calico whose data
 // is in Kubernetes.
 var optionals = []optional{
-	{name: "calico", what: "IP pools, blocks of addresses and settings of Calico, where it is there", folder: "calico", of: " of Calico", none: "the cluster has no objects of Calico", first: true,
-		resources: []string{"ippools.crd.projectcalico.org", "blockaffinities.crd.projectcalico.org", "felixconfigurations.crd.projectcalico.org", "installations.operator.tigera.io"}},
-	{name: "otherpolicies", what: "AdminNetworkPolicies and their like, policies of Calico's and Antrea's own kinds, where the cluster has such kinds", folder: "otherpolicies", none: "the cluster has no kinds of policies beside NetworkPolicy",
-		resources: []string{"networkpolicies.crd.projectcalico.org", "globalnetworkpolicies.crd.projectcalico.org", "networkpolicies.crd.antrea.io", "clusternetworkpolicies.crd.antrea.io", "adminnetworkpolicies.policy.networking.k8s.io", "baselineadminnetworkpolicies.policy.networking.k8s.io", "clusternetworkpolicies.policy.networking.k8s.io"}},
+	{name: "calico", what: "IP pools, blocks of addresses and settings of Calico, where it is there", folder: "calico", of: " of Calico",
+		none: "the cluster has no objects of Calico", first: true,
+		resources: []string{"ippools.crd.projectcalico.org", "blockaffinities.crd.projectcalico.org", "felixconfigurations.crd.projectcalico.org",
+			"installations.operator.tigera.io"}},
+	{name: "otherpolicies",
+		what:   "AdminNetworkPolicies and their like, policies of Calico's and Antrea's own kinds, where the cluster has such kinds",
+		folder: "otherpolicies", none: "the cluster has no kinds of policies beside NetworkPolicy",
+		resources: []string{"networkpolicies.crd.projectcalico.org", "globalnetworkpolicies.crd.projectcalico.org",
+			"networkpolicies.crd.antrea.io", "clusternetworkpolicies.crd.antrea.io", "adminnetworkpolicies.policy.networking.k8s.io",
+			"baselineadminnetworkpolicies.policy.networking.k8s.io", "clusternetworkpolicies.policy.networking.k8s.io"}},
 }
 
 // kind is a kind of objects of which all are read.
@@ -100,7 +107,8 @@ func (k kind) args() []string {
 
 // Steps are what is read of a cluster, in that order.
 func Steps(o Options) []Step {
-	steps := []Step{{Name: "version", What: "the version of the API server", How: []string{o.Client.Shown("get", "--raw", "/version")}, run: version}}
+	steps := []Step{{Name: "version", What: "the version of the API server", How: []string{o.Client.Shown("get", "--raw", "/version")},
+		run: version}}
 	for _, k := range kinds {
 		steps = append(steps, Step{Name: k.resource, What: k.what, How: []string{o.Client.Shown(k.args()...)}, run: k.read})
 	}
@@ -115,7 +123,8 @@ func Steps(o Options) []Step {
 		}
 		steps = append(steps, Step{Name: x.name, What: x.what, How: how, run: x.read})
 	}
-	return append(steps, Step{Name: "configmaps", What: "ConfigMaps of network plugins, kube-proxy, kubelet and CoreDNS, by name", How: how, run: configuration})
+	return append(steps, Step{Name: "configmaps", What: "ConfigMaps of network plugins, kube-proxy, kubelet and CoreDNS, by name", How: how,
+		run: configuration})
 }
 
 // configMapArgs ask for all of a namespace at once: programs that log in take seconds.
@@ -218,7 +227,8 @@ func (t *taking) add(name, what string, data []byte, args []string) error {
 	if err != nil {
 		return err
 	}
-	t.files = append(t.files, taken{bundle.File{Path: "cluster/" + name + ".json", What: what, From: "kubectl " + strings.Join(args, " "), Redacted: redacted}, clean})
+	t.files = append(t.files, taken{bundle.File{Path: "cluster/" + name + ".json", What: what, From: "kubectl " + strings.Join(args, " "),
+		Redacted: redacted}, clean})
 	return nil
 }
 

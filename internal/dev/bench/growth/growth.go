@@ -101,7 +101,8 @@ func (p *Program) Run(ctx context.Context, s labtest.Size, dir string) (c Counts
 	if err != nil {
 		return nil, "", err
 	}
-	cmd := exec.CommandContext(ctx, p.path, file, dir, "pod/"+labtest.PodName(0, 0), "pod/"+labtest.PodName(s.Nodes-1, 0), "svc/"+labtest.ServiceName(1))
+	cmd := exec.CommandContext(ctx, p.path, file, dir, "pod/"+labtest.PodName(0, 0), "pod/"+labtest.PodName(s.Nodes-1, 0), "svc/"+
+		labtest.ServiceName(1))
 	cmd.Env = append(os.Environ(), "GOCOVERDIR="+dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -110,7 +111,8 @@ func (p *Program) Run(ctx context.Context, s labtest.Size, dir string) (c Counts
 	counts := Counts{}
 	for _, ph := range phases {
 		text := filepath.Join(dir, "counts.txt")
-		if out, err := exec.CommandContext(ctx, "go", "tool", "covdata", "textfmt", "-i", filepath.Join(dir, ph.name), "-o", text).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "go", "tool", "covdata", "textfmt", "-i", filepath.Join(dir, ph.name), "-o",
+			text).CombinedOutput(); err != nil {
 			return nil, "", fmt.Errorf("go tool covdata: %w: %s", err, out)
 		}
 		if counts[ph.name], err = p.read(text); err != nil {
@@ -325,7 +327,8 @@ func (p *Program) Grow(ctx context.Context, dir string, s Scale, only string) ([
 			}
 		}
 		if became[0] != became[1] {
-			return nil, fmt.Errorf("%s: packets are %sin the small lab and %sin the large one, which cannot be compared", g.name, became[0], became[1])
+			return nil, fmt.Errorf("%s: packets are %sin the small lab and %sin the large one, which cannot be compared", g.name, became[0],
+				became[1])
 		}
 		rows = append(rows, Compare(g.name, float64(s.By), counts[0], counts[1])...)
 	}

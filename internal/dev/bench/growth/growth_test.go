@@ -69,7 +69,8 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := filepath.Join(dir, "counts.txt")
-	blocks := "mode: atomic\n" + module + "x.go:3.10,4.11 2 7\n" + module + "x.go:4.11,5.2 1 0\n" + module + "x.go:7.20,8.3 1 5\n" + module + "x.go:11.16,11.18 1 3\n"
+	blocks := "mode: atomic\n" + module + "x.go:3.10,4.11 2 7\n" + module + "x.go:4.11,5.2 1 0\n" + module + "x.go:7.20,8.3 1 5\n" + module +
+		"x.go:11.16,11.18 1 3\n"
 	if err := os.WriteFile(counts, []byte(blocks), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,10 @@ func TestJudge(t *testing.T) {
 		{"three times what the peer costs", work{budget: 4, goal: 2, atMost: true}, at(3*time.Second, 0), at(time.Second, 0), false, "3.00×"},
 		{"five times", work{budget: 4, goal: 2, atMost: true}, at(5*time.Second, 0), at(time.Second, 0), true, "OVER BUDGET"},
 		{"in time", work{budget: 4, within: time.Second, atMost: true}, at(time.Second, 0), at(time.Second, 0), false, "reached"},
-		{"too long, and no ratio helps", work{budget: 0.1, within: time.Second}, at(2*time.Second, 0), at(time.Hour, 0), false, "short of the goal"},
-		{"too much memory", work{budget: 4, goal: 2, atMost: true, peak: 100 << 20}, at(time.Second, 101), at(time.Second, 1), true, "more than 100 MB"},
+		{"too long, and no ratio helps", work{budget: 0.1, within: time.Second}, at(2*time.Second, 0), at(time.Hour, 0), false,
+			"short of the goal"},
+		{"too much memory", work{budget: 4, goal: 2, atMost: true, peak: 100 << 20}, at(time.Second, 101), at(time.Second, 1), true,
+			"more than 100 MB"},
 	} {
 		line, over := c.w.judge(c.ours, c.peer)
 		if over != c.over || !strings.Contains(line, c.says) {

@@ -152,7 +152,8 @@ func (w *work) judge(a, p cost) (line string, over bool) {
 	if over {
 		note = "OVER BUDGET, " + note
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.2f×\t%s %.3g×\t%s\t%s\t%s", w.name, ours, span(p.perUnit()), w.peerName, ratio, sign, w.budget, goal, note, w.not), over
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%.2f×\t%s %.3g×\t%s\t%s\t%s", w.name, ours, span(p.perUnit()), w.peerName, ratio, sign, w.budget, goal,
+		note, w.not), over
 }
 
 // median is the run with the median of CPU time.

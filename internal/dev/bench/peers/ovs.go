@@ -42,7 +42,8 @@ func startOVS(ctx context.Context, dir string) (s *sandbox, err error) {
 	if err := s.do(ctx, "ovsdb-tool", "create", filepath.Join(dir, "conf.db"), "/usr/share/openvswitch/vswitch.ovsschema"); err != nil {
 		return nil, err
 	}
-	if s.db, err = s.start("ovsdb-server", filepath.Join(dir, "conf.db"), "--remote=p"+db, "--log-file", "--verbose=off", "--unixctl="+filepath.Join(dir, "db.ctl")); err != nil {
+	if s.db, err = s.start("ovsdb-server", filepath.Join(dir, "conf.db"), "--remote=p"+db, "--log-file", "--verbose=off", "--unixctl="+
+		filepath.Join(dir, "db.ctl")); err != nil {
 		return nil, err
 	}
 	if err := s.wait(ctx, filepath.Join(dir, "db.sock")); err != nil {
@@ -51,10 +52,12 @@ func startOVS(ctx context.Context, dir string) (s *sandbox, err error) {
 	if err := s.do(ctx, "ovs-vsctl", "--db="+db, "--no-wait", "init"); err != nil {
 		return nil, err
 	}
-	if s.swtch, err = s.start("ovs-vswitchd", db, "--enable-dummy=override", "--disable-system", "--log-file", "--verbose=off", "--unixctl="+s.control()); err != nil {
+	if s.swtch, err = s.start("ovs-vswitchd", db, "--enable-dummy=override", "--disable-system", "--log-file", "--verbose=off", "--unixctl="+
+		s.control()); err != nil {
 		return nil, err
 	}
-	if err := s.do(ctx, "ovs-vsctl", "--db="+db, "-t", "20", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=dummy", "fail-mode=secure",
+	if err := s.do(ctx, "ovs-vsctl", "--db="+db, "-t", "20", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=dummy",
+		"fail-mode=secure",
 		"--", "add-port", "br0", "p1", "--", "set", "interface", "p1", "type=dummy", "ofport_request=1",
 		"--", "add-port", "br0", "p2", "--", "set", "interface", "p2", "type=dummy", "ofport_request=2"); err != nil {
 		return nil, err
@@ -66,7 +69,8 @@ func startOVS(ctx context.Context, dir string) (s *sandbox, err error) {
 		"table=3,priority=10,ip,nw_dst=10.244.2.0/24,actions=mod_dl_dst:02:00:00:00:00:03,dec_ttl,output:2",
 	}
 	for i := range 100 {
-		flows = append(flows, fmt.Sprintf("table=1,priority=10,tcp,nw_dst=10.96.0.%d,tp_dst=80,actions=mod_nw_dst:10.244.2.%d,mod_tp_dst:8080,goto_table:2", i, i),
+		flows = append(flows,
+			fmt.Sprintf("table=1,priority=10,tcp,nw_dst=10.96.0.%d,tp_dst=80,actions=mod_nw_dst:10.244.2.%d,mod_tp_dst:8080,goto_table:2", i, i),
 			fmt.Sprintf("table=2,priority=10,tcp,nw_src=10.99.0.%d,actions=drop", i))
 	}
 	file := filepath.Join(dir, "flows")

@@ -15,8 +15,10 @@ import (
 func frames(tb testing.TB, n int) [][]byte {
 	tb.Helper()
 	var b bytes.Buffer
-	err := replaytest.Traffic{Packets: n, Flows: min(n, 2000), Seed: 1, Sources: []netip.Addr{netip.MustParseAddr("10.244.1.4"), netip.MustParseAddr("10.244.1.5")},
-		Targets: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.7:80"), netip.MustParseAddrPort("10.244.2.4:53"), netip.MustParseAddrPort("203.0.113.10:0")}}.Write(&b)
+	err := replaytest.Traffic{Packets: n, Flows: min(n, 2000), Seed: 1,
+		Sources: []netip.Addr{netip.MustParseAddr("10.244.1.4"), netip.MustParseAddr("10.244.1.5")},
+		Targets: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.7:80"), netip.MustParseAddrPort("10.244.2.4:53"),
+			netip.MustParseAddrPort("203.0.113.10:0")}}.Write(&b)
 	if err != nil {
 		tb.Fatal(err)
 	}

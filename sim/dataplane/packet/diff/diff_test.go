@@ -24,10 +24,13 @@ func TestHeaders(t *testing.T) {
 	arp := before
 	arp.IPVersion = 0
 
-	mac := []trace.Change{{Field: "src MAC", Before: trace.Written("02-00-00-00-00-01"), After: trace.Written("02-00-00-00-00-03")}, {Field: "dst MAC", Before: trace.Written("02-00-00-00-00-02"), After: trace.Written("02-00-00-00-00-04")}}
+	mac := []trace.Change{{Field: "src MAC", Before: trace.Written("02-00-00-00-00-01"), After: trace.Written("02-00-00-00-00-03")},
+		{Field: "dst MAC", Before: trace.Written("02-00-00-00-00-02"), After: trace.Written("02-00-00-00-00-04")}}
 	address := []trace.Change{
-		{Field: "src", Before: trace.Written("10.0.0.1"), After: trace.Written("10.0.0.3")}, {Field: "src port", Before: trace.Written("1000"), After: trace.Written("1001")},
-		{Field: "dst", Before: trace.Written("10.0.0.2"), After: trace.Written("10.0.0.4")}, {Field: "dst port", Before: trace.Written("80"), After: trace.Written("81")},
+		{Field: "src", Before: trace.Written("10.0.0.1"), After: trace.Written("10.0.0.3")},
+		{Field: "src port", Before: trace.Written("1000"), After: trace.Written("1001")},
+		{Field: "dst", Before: trace.Written("10.0.0.2"), After: trace.Written("10.0.0.4")},
+		{Field: "dst port", Before: trace.Written("80"), After: trace.Written("81")},
 	}
 	id := []trace.Change{{Field: "ICMP id", Before: trace.Written("7"), After: trace.Written("8")}}
 	ttl := []trace.Change{{Field: "TTL", Before: trace.Written("64"), After: trace.Written("63")}}

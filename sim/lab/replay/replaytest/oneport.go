@@ -23,7 +23,8 @@ func OnePort(in io.Reader) (packets, translated int, err error) {
 	pt, env := &vfp.Port{ID: "port"}, &vfp.Env{}
 	pt.SetLayers([]*vfp.Layer{
 		layer("ACL", 1, &vfp.Rule{ID: "allow", Flags: vfp.Stateful, Action: vfp.Allow{}}),
-		layer("LB", 2, &vfp.Rule{ID: "lb", Flags: vfp.Stateful, Action: vfp.NAT{Set: backend}, Cond: vfp.Cond{DstPorts: []vfp.PortRange{vfp.Port1(80)}}}),
+		layer("LB", 2, &vfp.Rule{ID: "lb", Flags: vfp.Stateful, Action: vfp.NAT{Set: backend},
+			Cond: vfp.Cond{DstPorts: []vfp.PortRange{vfp.Port1(80)}}}),
 	})
 	r, err := capture.Open(in)
 	if err != nil {

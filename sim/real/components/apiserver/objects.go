@@ -23,7 +23,8 @@ import (
 
 // NodeObject is the Node that kube-proxy looks its own address up in.
 func NodeObject(n *kube.Node) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: map[string]string{corev1.LabelHostname: n.Name, corev1.LabelOSStable: "linux"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name,
+		Labels: map[string]string{corev1.LabelHostname: n.Name, corev1.LabelOSStable: "linux"}}}
 	if n.Windows != nil {
 		node.Labels[corev1.LabelOSStable] = "windows"
 	}
@@ -75,8 +76,9 @@ func proxied(s *kube.Service, o *metav1.ObjectMeta) {
 func serviceObject(s *kube.Service) *corev1.Service {
 	o := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Annotations: s.Annotations},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceType(s.Type), ExternalName: s.ExternalName, HealthCheckNodePort: int32(s.HealthCheckNodePort),
-			SessionAffinity: corev1.ServiceAffinityNone},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceType(s.Type), ExternalName: s.ExternalName,
+			HealthCheckNodePort: int32(s.HealthCheckNodePort),
+			SessionAffinity:     corev1.ServiceAffinityNone},
 	}
 	if s.Headless {
 		o.Spec.ClusterIP, o.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
@@ -124,7 +126,8 @@ func serviceObject(s *kube.Service) *corev1.Service {
 		if p.Target == 0 {
 			target = intstr.FromString(p.Name)
 		}
-		o.Spec.Ports = append(o.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: protocol(p.Proto), Port: int32(p.Port), NodePort: int32(p.NodePort), TargetPort: target})
+		o.Spec.Ports = append(o.Spec.Ports, corev1.ServicePort{Name: p.Name, Protocol: protocol(p.Proto), Port: int32(p.Port),
+			NodePort: int32(p.NodePort), TargetPort: target})
 	}
 	return o
 }

@@ -93,7 +93,8 @@ func (s *Server) serve(w http.ResponseWriter, h *http.Request) {
 
 func (s *Server) answer(w http.ResponseWriter, h *http.Request) error {
 	if !acceptsJSON(h.Header.Values("Accept")) {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotAcceptable,
+			Reason:  metav1.StatusReasonNotAcceptable,
 			Message: "only application/json is supported"}}
 	}
 	switch h.URL.Path {
@@ -225,7 +226,8 @@ func (s *Server) create(w http.ResponseWriter, h *http.Request, q *request) erro
 		return apierrors.NewBadRequest(err.Error())
 	}
 	// JSON or protobuf, by the first bytes.
-	o, kind, err := codecs().UniversalDeserializer().Decode(body, &schema.GroupVersionKind{Group: q.resource.group, Version: q.resource.version, Kind: q.resource.kind}, nil)
+	o, kind, err := codecs().UniversalDeserializer().Decode(body,
+		&schema.GroupVersionKind{Group: q.resource.group, Version: q.resource.version, Kind: q.resource.kind}, nil)
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}

@@ -134,8 +134,10 @@ func sliceV1beta1(o runtime.Object) runtime.Object {
 		if e.Zone != nil {
 			t[corev1.LabelTopologyZone] = *e.Zone
 		}
-		b.Endpoints = append(b.Endpoints, discoveryv1beta1.Endpoint{Addresses: e.Addresses, Hostname: e.Hostname, TargetRef: e.TargetRef, NodeName: e.NodeName,
-			Topology: t, Conditions: discoveryv1beta1.EndpointConditions{Ready: e.Conditions.Ready, Serving: e.Conditions.Serving, Terminating: e.Conditions.Terminating}})
+		b.Endpoints = append(b.Endpoints, discoveryv1beta1.Endpoint{Addresses: e.Addresses, Hostname: e.Hostname, TargetRef: e.TargetRef,
+			NodeName: e.NodeName,
+			Topology: t, Conditions: discoveryv1beta1.EndpointConditions{Ready: e.Conditions.Ready, Serving: e.Conditions.Serving,
+				Terminating: e.Conditions.Terminating}})
 	}
 	return b
 }

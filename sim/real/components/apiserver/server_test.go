@@ -41,7 +41,8 @@ func start(t *testing.T, objects ...runtime.Object) *Server {
 }
 
 func service(name string, labels map[string]string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: labels},
+		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1"}}
 }
 
 // do makes a request and returns the status and the body.
@@ -101,7 +102,8 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: %d, want %d with %s: %s", c.path, code, c.code, c.want, body)
 		}
 	}
-	if code, body := do(t, s, http.MethodPost, "/api/v1/namespaces/default/services", "application/json", []byte("{}")); code != 405 || !strings.Contains(body, "MethodNotAllowed") {
+	if code, body := do(t, s, http.MethodPost, "/api/v1/namespaces/default/services", "application/json", []byte("{}")); code != 405 ||
+		!strings.Contains(body, "MethodNotAllowed") {
 		t.Errorf("a Service was made by a client: %d %s", code, body)
 	}
 	if s.Sent("services").IsZero() || !s.Sent("endpoints").IsZero() {
@@ -110,8 +112,9 @@ func TestRequests(t *testing.T) {
 }
 
 func TestNoOtherFormat(t *testing.T) {
-	for accept, want := range map[string]bool{"": true, "application/json": true, "*/*": true, "application/vnd.kubernetes.protobuf,application/json": true,
-		"application/vnd.kubernetes.protobuf": false, "application/json;as=Table;v=v1;g=meta.k8s.io": false} {
+	for accept, want := range map[string]bool{"": true, "application/json": true, "*/*": true,
+		"application/vnd.kubernetes.protobuf,application/json": true,
+		"application/vnd.kubernetes.protobuf":                  false, "application/json;as=Table;v=v1;g=meta.k8s.io": false} {
 		if acceptsJSON([]string{accept}) != want {
 			t.Errorf("Accept %q: want %t", accept, want)
 		}
@@ -159,7 +162,9 @@ func open(t *testing.T, s *Server, path string) func() string {
 
 func TestWatch(t *testing.T) {
 	s := start(t, service("web", nil))
-	next := open(t, s, "/api/v1/services?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector="+url.QueryEscape(proxySelector))
+	next := open(t, s,
+		"/api/v1/services?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&labelSelector="+
+			url.QueryEscape(proxySelector))
 	want := func(event string) {
 		t.Helper()
 		if got := next(); got != event {
@@ -169,7 +174,8 @@ func TestWatch(t *testing.T) {
 	want("ADDED web")
 	want("BOOKMARK true")
 	headless := map[string]string{corev1.IsHeadlessService: ""}
-	for _, o := range []runtime.Object{service("a", nil), service("hidden", headless), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, service("a", nil), service("a", headless)} {
+	for _, o := range []runtime.Object{service("a", nil), service("hidden", headless), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		service("a", nil), service("a", headless)} {
 		if err := s.Apply(o); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +210,8 @@ func TestForgottenVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, body := do(t, s, http.MethodGet, "/api/v1/services?watch=true&resourceVersion=2", "", nil); code != 410 || !strings.Contains(body, "Expired") {
+	if code, body := do(t, s, http.MethodGet, "/api/v1/services?watch=true&resourceVersion=2", "", nil); code != 410 ||
+		!strings.Contains(body, "Expired") {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -228,28 +235,32 @@ func TestEvents(t *testing.T) {
 	}{
 		{http.MethodPost, all, runtime.ContentTypeProtobuf, b.Bytes(), 201},
 		{http.MethodPost, all, runtime.ContentTypeProtobuf, b.Bytes(), 409},
-		{http.MethodPatch, all + "/win1.1", "application/strategic-merge-patch+json", []byte(`{"count":2,"metadata":{"labels":{"a":null}}}`), 200},
+		{http.MethodPatch, all + "/win1.1", "application/strategic-merge-patch+json", []byte(`{"count":2,"metadata":{"labels":{"a":null}}}`),
+			200},
 		{http.MethodPatch, all + "/win1.1", "application/json-patch+json", []byte(`[]`), 415},
 		{http.MethodPatch, all + "/win1.1", "application/merge-patch+json", []byte(`{`), 400},
 		{http.MethodPatch, all + "/win1.1", "application/merge-patch+json", []byte(`{"metadata":{"name":"x"}}`), 400},
 		{http.MethodPatch, all + "/none", "application/merge-patch+json", []byte(`{}`), 404},
 		{http.MethodPost, all, "application/json", []byte(`{"kind":"Service","apiVersion":"v1"}`), 400},
 		{http.MethodPost, all, "application/json", []byte(`nonsense`), 400},
-		{http.MethodPost, "/apis/events.k8s.io/v1/namespaces/default/events", "application/json", []byte(`{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"generateName":"x"}}`), 201},
+		{http.MethodPost, "/apis/events.k8s.io/v1/namespaces/default/events", "application/json",
+			[]byte(`{"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"generateName":"x"}}`), 201},
 	} {
 		if code, body := do(t, s, c.method, c.path, c.kind, c.body); code != c.code {
 			t.Errorf("%s %s %s: %d, want %d: %s", c.method, c.path, c.kind, code, c.code, body)
 		}
 	}
-	if _, body := do(t, s, http.MethodGet, all+"/win1.1", "", nil); !strings.Contains(body, `"count":2`) || !strings.Contains(body, "Starting") {
+	if _, body := do(t, s, http.MethodGet, all+"/win1.1", "", nil); !strings.Contains(body, `"count":2`) ||
+		!strings.Contains(body, "Starting") {
 		t.Errorf("%s", body)
 	}
 }
 
 func TestServiceObjects(t *testing.T) {
 	s := start(t)
-	web := &kube.Service{Namespace: "default", Name: "web", Type: "NodePort", ExternalLocal: true, ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
-		Ports: []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, NodePort: 30080}},
+	web := &kube.Service{Namespace: "default", Name: "web", Type: "NodePort", ExternalLocal: true,
+		ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.10")},
+		Ports:      []kube.ServicePort{{Name: "http", Proto: packet.TCP, Port: 80, NodePort: 30080}},
 		Endpoints: []kube.Endpoint{
 			{Addr: netip.MustParseAddr("10.244.1.5"), Node: "win1", Ready: true, Serving: true, Ports: map[string]uint16{"http": 8080}},
 			{Addr: netip.MustParseAddr("10.244.2.5"), Node: "win2", Ready: true, Serving: true, Ports: map[string]uint16{"http": 9090}}}}
@@ -257,12 +268,14 @@ func TestServiceObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices := "/apis/discovery.k8s.io/v1/endpointslices"
-	if _, body := do(t, s, http.MethodGet, slices, "", nil); strings.Count(body, `"addressType":"IPv4"`) != 2 || !strings.Contains(body, `"port":9090`) {
+	if _, body := do(t, s, http.MethodGet, slices, "", nil); strings.Count(body, `"addressType":"IPv4"`) != 2 ||
+		!strings.Contains(body, `"port":9090`) {
 		t.Errorf("want a slice for each set of ports: %s", body)
 	}
 	_, body := do(t, s, http.MethodGet, "/apis/discovery.k8s.io/v1beta1/namespaces/default/endpointslices/web-ipv4-1", "", nil)
 	var old discoveryv1beta1.EndpointSlice
-	if err := json.Unmarshal([]byte(body), &old); err != nil || old.APIVersion != "discovery.k8s.io/v1beta1" || old.Endpoints[0].Topology[corev1.LabelHostname] != "win1" {
+	if err := json.Unmarshal([]byte(body), &old); err != nil || old.APIVersion != "discovery.k8s.io/v1beta1" ||
+		old.Endpoints[0].Topology[corev1.LabelHostname] != "win1" {
 		t.Errorf("%v: %s", err, body)
 	}
 	if _, body := do(t, s, http.MethodGet, "/api/v1/endpoints", "", nil); !strings.Contains(body, `"nodeName":"win2"`) {

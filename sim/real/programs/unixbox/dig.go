@@ -180,7 +180,8 @@ func (o *digOptions) print(s *system, m *dns.Msg) {
 		return
 	}
 	if o.everybody {
-		s.printf("\n; <<>> DiG (winlab) <<>> %s\n;; ->>HEADER<<- opcode: %s, status: %s, id: %d\n", o.name, dns.OpcodeToString[m.Opcode], dns.RcodeToString[m.Rcode], m.Id)
+		s.printf("\n; <<>> DiG (winlab) <<>> %s\n;; ->>HEADER<<- opcode: %s, status: %s, id: %d\n", o.name, dns.OpcodeToString[m.Opcode],
+			dns.RcodeToString[m.Rcode], m.Id)
 		s.printf("\n;; QUESTION SECTION:\n")
 		for _, q := range m.Question {
 			s.printf("%s\n", q.String())

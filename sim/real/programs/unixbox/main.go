@@ -89,7 +89,8 @@ func find(command string) func(context.Context, *system, []string) int {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	dir, _ := os.Getwd()
-	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, dir: dir, environ: os.Environ(), addresses: relay.Resolve, servers: relay.Servers}
+	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, dir: dir, environ: os.Environ(), addresses: relay.Resolve,
+		servers: relay.Servers}
 	args := os.Args
 	f := find(args[0])
 	if f == nil && len(args) > 1 { // busybox sh ...

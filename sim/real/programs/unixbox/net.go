@@ -250,17 +250,18 @@ func wget(ctx context.Context, s *system, args []string) int {
 
 // fetch fetches a URL into a file.
 func (s *system) fetch(ctx context.Context, u *url.URL, out string, timeout time.Duration) int {
-	client := http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, at string) (net.Conn, error) {
-		host, port, err := net.SplitHostPort(at)
-		if err != nil {
-			return nil, err
-		}
-		a, err := s.address(ctx, host)
-		if err != nil {
-			return nil, &net.DNSError{Err: err.Error(), Name: host, IsNotFound: true}
-		}
-		return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port))
-	}}}
+	client := http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, at string) (net.Conn, error) {
+			host, port, err := net.SplitHostPort(at)
+			if err != nil {
+				return nil, err
+			}
+			a, err := s.address(ctx, host)
+			if err != nil {
+				return nil, &net.DNSError{Err: err.Error(), Name: host, IsNotFound: true}
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port))
+		}}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return s.fail(1, "wget: %v", err)

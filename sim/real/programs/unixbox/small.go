@@ -25,7 +25,8 @@ func sleep(ctx context.Context, s *system, args []string) int {
 	var d time.Duration
 	for _, a := range args {
 		n, err := strconv.ParseFloat(strings.TrimRight(a, "smhd"), 64)
-		unit := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[strings.TrimLeft(a, "0123456789.")]
+		unit := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour,
+			"d": 24 * time.Hour}[strings.TrimLeft(a, "0123456789.")]
 		if err != nil || n < 0 || unit == 0 {
 			return s.fail(1, "sleep: invalid number '%s'", a)
 		}
@@ -155,7 +156,8 @@ func date(_ context.Context, s *system, args []string) int {
 	} else if len(args) > 0 {
 		return s.unknown("date", args[0])
 	}
-	in := map[byte]string{'a': "Mon", 'b': "Jan", 'd': "02", 'e': "_2", 'F': "2006-01-02", 'H': "15", 'm': "01", 'M': "04", 'S': "05", 'T': "15:04:05", 'Y': "2006"}
+	in := map[byte]string{'a': "Mon", 'b': "Jan", 'd': "02", 'e': "_2", 'F': "2006-01-02", 'H': "15", 'm': "01", 'M': "04", 'S': "05",
+		'T': "15:04:05", 'Y': "2006"}
 	var b strings.Builder
 	for i := 1; i < len(format); i++ {
 		if format[i] != '%' || i+1 == len(format) {

@@ -45,9 +45,11 @@ func TestScripts(t *testing.T) {
 		{[]string{"-c", "for i in $(seq 0 2); do echo; false || true; done; exit 4"}, "", "\n\n\n", "", 4},
 		{[]string{"-c", `check="$(echo a)" && test -n "$check" && echo OK > one; cat one; echo $COLOR`}, "", "OK\nred\n", "", 0},
 		{[]string{"-c", `test -n "$(grep 'dns-querier-1' hosts)" && echo found`}, "", "", "can't open 'hosts': No such file or directory", 1},
-		{[]string{"-c", "echo '10.0.0.1 a.b' > hosts; grep -c 'a\\.b' hosts; grep -E 'x|10' hosts; grep -v 10 hosts"}, "", "1\n10.0.0.1 a.b\n", "", 1},
+		{[]string{"-c", "echo '10.0.0.1 a.b' > hosts; grep -c 'a\\.b' hosts; grep -E 'x|10' hosts; grep -v 10 hosts"}, "", "1\n10.0.0.1 a.b\n",
+			"", 1},
 		{[]string{"-c", "! ss -ant46 'sport = :80' | tail -n +2 | grep LISTEN"}, "", "", "ss", 0},
-		{[]string{"-c", "printf 'a\\r\\nb\\n' | tr -d '\\r\\n'; seq 5 | tail -n 2; seq 5 | tail -n +4; seq 5 | head -2; seq 3 | wc -l"}, "", "ab4\n5\n4\n5\n1\n2\n3\n", "", 0},
+		{[]string{"-c", "printf 'a\\r\\nb\\n' | tr -d '\\r\\n'; seq 5 | tail -n 2; seq 5 | tail -n +4; seq 5 | head -2; seq 3 | wc -l"}, "",
+			"ab4\n5\n4\n5\n1\n2\n3\n", "", 0},
 		{[]string{"-c", "mkdir -p a/b; touch a/b/c; ls a/b; rm -rf a; ls a"}, "", "c\n", "ls: a: No such file or directory", 1},
 		{[]string{"-c", "curl http://x; test \"$?\" -ne \"0\""}, "", "", "curl", 0},
 		{[]string{"-c", "nosuchprogram"}, "", "", "nosuchprogram", 127},
@@ -59,7 +61,8 @@ func TestScripts(t *testing.T) {
 		{[]string{"-c"}, "", "", "requires an argument", 2},
 		{[]string{"-z"}, "", "", "illegal option -z", 2},
 		{[]string{"nofile"}, "", "", "can't open 'nofile'", 127},
-		{[]string{"-c", "dd if=/dev/urandom of=file bs=1M count=2; wc -c file; dd if=/dev/zero bs=4 count=2 | wc -c"}, "", "2097152 file\n8\n", "2+0 records in", 0},
+		{[]string{"-c", "dd if=/dev/urandom of=file bs=1M count=2; wc -c file; dd if=/dev/zero bs=4 count=2 | wc -c"}, "", "2097152 file\n8\n",
+			"2+0 records in", 0},
 		{[]string{"-c", "dd if=nofile"}, "", "", "dd: can't open 'nofile': No such file or directory", 1},
 		{[]string{"-c", "dd bs=x"}, "", "", "invalid number 'x'", 1},
 		{[]string{"-c", "date +%Q"}, "", "", "does not know %Q", 2},
@@ -157,7 +160,8 @@ func TestNetcat(t *testing.T) {
 		{"web 0", "", "invalid port 0", 1},
 	} {
 		s, out, errs := bed(t, "hostName\n")
-		if code := nc(t.Context(), s, strings.Fields(c.args)); code != c.code || out.String() != c.out || !strings.Contains(errs.String(), c.errs) || c.errs == "" && errs.Len() > 0 {
+		if code := nc(t.Context(), s, strings.Fields(c.args)); code != c.code || out.String() != c.out ||
+			!strings.Contains(errs.String(), c.errs) || c.errs == "" && errs.Len() > 0 {
 			t.Errorf("nc %s: %q, %q, %d", c.args, out, errs, code)
 		}
 	}
@@ -186,7 +190,8 @@ func TestWget(t *testing.T) {
 		{"-c http://x", "", "does not know -c", 2},
 	} {
 		s, out, errs := bed(t, "")
-		if code := wget(t.Context(), s, strings.Fields(c.args)); code != c.code || out.String() != c.out || !strings.Contains(errs.String(), c.errs) {
+		if code := wget(t.Context(), s, strings.Fields(c.args)); code != c.code || out.String() != c.out ||
+			!strings.Contains(errs.String(), c.errs) {
 			t.Errorf("wget %s: %q, %q, %d", c.args, out, errs, code)
 		}
 	}
@@ -204,7 +209,8 @@ func TestDig(t *testing.T) {
 	mux := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
 		a := new(dns.Msg)
 		a.SetReply(q)
-		for _, text := range []string{"web.default.svc. 5 IN A 10.0.0.1", "web.default.svc. 5 IN CNAME other.example.", "_http._tcp.web.default.svc. 5 IN SRV 0 100 80 web.default.svc.", "1.0.0.10.in-addr.arpa. 5 IN PTR web.default.svc."} {
+		for _, text := range []string{"web.default.svc. 5 IN A 10.0.0.1", "web.default.svc. 5 IN CNAME other.example.",
+			"_http._tcp.web.default.svc. 5 IN SRV 0 100 80 web.default.svc.", "1.0.0.10.in-addr.arpa. 5 IN PTR web.default.svc."} {
 			if r, err := dns.NewRR(text); err == nil && r.Header().Name == q.Question[0].Name && r.Header().Rrtype == q.Question[0].Qtype {
 				a.Answer = append(a.Answer, r)
 			}
@@ -234,7 +240,8 @@ func TestDig(t *testing.T) {
 	}{
 		{"+short web.default.svc", "10.0.0.1\n", "", nil, 0},
 		{"+notcp +noall +answer +search web.default.svc A", "web.default.svc.\t5\tIN\tA\t10.0.0.1\n", "", nil, 0},
-		{"+tcp +noall +answer +search _http._tcp.web.default.svc SRV", "_http._tcp.web.default.svc.\t5\tIN\tSRV\t0 100 80 web.default.svc.\n", "", nil, 0},
+		{"+tcp +noall +answer +search _http._tcp.web.default.svc SRV", "_http._tcp.web.default.svc.\t5\tIN\tSRV\t0 100 80 web.default.svc.\n", "",
+			nil, 0},
 		{"+short web.default.svc CNAME", "other.example.\n", "", nil, 0},
 		{"+short -x 10.0.0.1", "web.default.svc.\n", "", nil, 0},
 		{"+noall +answer 1.0.0.10.in-addr.arpa PTR", "1.0.0.10.in-addr.arpa.\t5\tIN\tPTR\tweb.default.svc.\n", "", nil, 0},
@@ -250,7 +257,8 @@ func TestDig(t *testing.T) {
 		s.servers = func(context.Context) ([]netip.Addr, []string, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, c.suffixes, nil
 		}
-		if code := dig(t.Context(), s, append([]string{"-p", strconv.Itoa(port)}, strings.Fields(c.args)...)); code != c.code || out.String() != c.out || !strings.Contains(errs.String(), c.errs) {
+		if code := dig(t.Context(), s, append([]string{"-p", strconv.Itoa(port)}, strings.Fields(c.args)...)); code != c.code ||
+			out.String() != c.out || !strings.Contains(errs.String(), c.errs) {
 			t.Errorf("dig %s: %q, %q, %d", c.args, out, errs, code)
 		}
 	}

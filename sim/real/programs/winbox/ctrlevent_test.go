@@ -25,7 +25,8 @@ func TestCtrlEvent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var got uint32
 			var out bytes.Buffer
-			s := &system{out: &out, err: &out, processes: func() ([]proc, error) { return all, nil }, shutdownEvent: func(id uint32) error { got = id; return c.fail }}
+			s := &system{out: &out, err: &out, processes: func() ([]proc, error) { return all, nil },
+				shutdownEvent: func(id uint32) error { got = id; return c.fail }}
 			code, known := run(t.Context(), s, append([]string{`C:\windows\system32\winlab-ctrl.exe`}, c.args...))
 			if !known || code != c.code || got != c.got || (code == 0) != (out.Len() == 0) {
 				t.Errorf("code %d, process %d, %q; want %d, %d", code, got, out.String(), c.code, c.got)

@@ -83,7 +83,8 @@ func (o *curlOptions) fetch(ctx context.Context, s *system, u string) *transfer 
 		}
 		delay := cmp.Or(o.retryDelay, wait)
 		if !o.silent || o.showError {
-			s.complain(0, "curl: (%d) %s\nWarning: Problem: %s. Will retry in %d seconds. %d retries left.", t.code(), t.problem(), t.problem(), int(delay.Seconds()), left)
+			s.complain(0, "curl: (%d) %s\nWarning: Problem: %s. Will retry in %d seconds. %d retries left.", t.code(), t.problem(), t.problem(),
+				int(delay.Seconds()), left)
 		}
 		select {
 		case <-time.After(delay):

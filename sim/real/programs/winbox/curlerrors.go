@@ -32,9 +32,11 @@ func (t *transfer) explain(err error) *curlError {
 		return &curlError{28, fmt.Sprintf("Operation timed out after %d milliseconds with %d bytes received", ms, t.size)}
 	case errors.As(err, &unknown):
 		// What Schannel says, with which Windows builds its curl.
-		return &curlError{60, "schannel: SEC_E_UNTRUSTED_ROOT (0x80090325) - The certificate chain was issued by an authority that is not trusted."}
+		return &curlError{60,
+			"schannel: SEC_E_UNTRUSTED_ROOT (0x80090325) - The certificate chain was issued by an authority that is not trusted."}
 	case errors.As(err, &record):
-		return &curlError{35, "schannel: next InitializeSecurityContext failed: SEC_E_INVALID_TOKEN (0x80090308) - The token supplied to the function is invalid"}
+		return &curlError{35,
+			"schannel: next InitializeSecurityContext failed: SEC_E_INVALID_TOKEN (0x80090308) - The token supplied to the function is invalid"}
 	case errors.As(err, &alert), strings.Contains(text, "tls:"):
 		return &curlError{35, "schannel: failed to receive handshake, SSL/TLS connection failed"}
 	case errors.Is(err, syscall.ECONNRESET), strings.Contains(text, "connection reset"), strings.Contains(text, "forcibly closed"):

@@ -158,8 +158,10 @@ func curlFlags() []flag {
 		{0, "url", true, func(o *curlOptions, v string) error { o.urls = append(o.urls, v); return nil }},
 		// There is no proxy, and these change nothing that is seen.
 		{0, "noproxy", true, ignored}, {'N', "no-buffer", false, ignored}, {'#', "progress-bar", false, ignored},
-		{0, "no-progress-meter", false, ignored}, {0, "http1.1", false, ignored}, {'0', "http1.0", false, ignored}, {0, "compressed", false, ignored},
-		{0, "no-keepalive", false, ignored}, {0, "tcp-nodelay", false, ignored}, {0, "ssl-no-revoke", false, ignored}, {'q', "disable", false, ignored},
+		{0, "no-progress-meter", false, ignored}, {0, "http1.1", false, ignored}, {'0', "http1.0", false, ignored},
+		{0, "compressed", false, ignored},
+		{0, "no-keepalive", false, ignored}, {0, "tcp-nodelay", false, ignored}, {0, "ssl-no-revoke", false, ignored},
+		{'q', "disable", false, ignored},
 	}
 }
 

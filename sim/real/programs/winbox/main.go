@@ -102,7 +102,8 @@ func start(ctx context.Context, s *system, args []string) (int, error) {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: relay.Resolve, echo: sendEcho, processes: processes, shutdownEvent: shutdownEvent, start: start}
+	s := &system{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, addresses: relay.Resolve, echo: sendEcho,
+		processes: processes, shutdownEvent: shutdownEvent, start: start}
 	code, known := run(ctx, s, os.Args)
 	if !known && len(os.Args) > 1 { // winbox curl ...
 		if code, known = run(ctx, s, os.Args[1:]); !known {

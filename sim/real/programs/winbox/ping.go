@@ -67,14 +67,16 @@ func ping(ctx context.Context, s *system, args []string) int {
 			s.printf("Reply from %s: bytes=%d time%s TTL=%d\n", e.from, e.bytes, milliseconds(e.time, "<1ms", "=%dms"), e.ttl)
 		}
 	}
-	s.printf("\nPing statistics for %s:\n    Packets: Sent = %d, Received = %d, Lost = %d (%d%% loss),\n", to, sent, received, sent-received, 100*(sent-received)/max(sent, 1))
+	s.printf("\nPing statistics for %s:\n    Packets: Sent = %d, Received = %d, Lost = %d (%d%% loss),\n", to, sent, received, sent-received,
+		100*(sent-received)/max(sent, 1))
 	if len(times) > 0 {
 		low, high, sum := times[0], times[0], time.Duration(0)
 		for _, t := range times {
 			low, high, sum = min(low, t), max(high, t), sum+t
 		}
 		ms := func(d time.Duration) string { return milliseconds(d, "0ms", "%dms") }
-		s.printf("Approximate round trip times in milli-seconds:\n    Minimum = %s, Maximum = %s, Average = %s\n", ms(low), ms(high), ms(sum/time.Duration(len(times))))
+		s.printf("Approximate round trip times in milli-seconds:\n    Minimum = %s, Maximum = %s, Average = %s\n", ms(low), ms(high),
+			ms(sum/time.Duration(len(times))))
 	}
 	if received == 0 {
 		return 1

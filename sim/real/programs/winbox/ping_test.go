@@ -30,11 +30,14 @@ func TestPing(t *testing.T) {
 		want       []string
 	}{
 		{"an answer", "ping -n 1 10.0.0.9", echo{from: there, ttl: 127, time: 300 * time.Microsecond}, 0,
-			[]string{"\r\nPinging 10.0.0.9 with 32 bytes of data:\r\nReply from 10.0.0.9: bytes=32 time<1ms TTL=127\r\n\r\nPing statistics for 10.0.0.9:\r\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\r\nApproximate round trip times in milli-seconds:\r\n    Minimum = 0ms, Maximum = 0ms, Average = 0ms\r\n"}},
+			[]string{
+				"\r\nPinging 10.0.0.9 with 32 bytes of data:\r\nReply from 10.0.0.9: bytes=32 time<1ms TTL=127\r\n\r\nPing statistics for 10.0.0.9:\r\n    Packets: Sent = 1, Received = 1, Lost = 0 (0% loss),\r\nApproximate round trip times in milli-seconds:\r\n    Minimum = 0ms, Maximum = 0ms, Average = 0ms\r\n"}},
 		{"by name, slower", "ping.exe /N 1 -l 10 web", echo{from: there, ttl: 64, time: 12 * time.Millisecond}, 0,
 			[]string{"Pinging web [10.0.0.9] with 10 bytes of data:", "bytes=10 time=12ms TTL=64"}},
-		{"no answer", "ping -n 1 -w 10 10.0.0.9", echo{problem: "Request timed out."}, 1, []string{"\r\nRequest timed out.\r\n", "Received = 0, Lost = 1 (100% loss)"}},
-		{"a router answers", "ping -n 1 10.0.0.9", echo{from: netip.MustParseAddr("10.0.0.1"), problem: "Destination host unreachable.", replied: true}, 0,
+		{"no answer", "ping -n 1 -w 10 10.0.0.9", echo{problem: "Request timed out."}, 1,
+			[]string{"\r\nRequest timed out.\r\n", "Received = 0, Lost = 1 (100% loss)"}},
+		{"a router answers", "ping -n 1 10.0.0.9", echo{from: netip.MustParseAddr("10.0.0.1"), problem: "Destination host unreachable.",
+			replied: true}, 0,
 			[]string{"Reply from 10.0.0.1: Destination host unreachable.", "Received = 1"}},
 		{"no such name", "ping gone", echo{}, 1, []string{"Ping request could not find host gone. Please check the name and try again."}},
 		{"IPv6 only", "ping -6 web", echo{}, 1, []string{"winlab: ping here has no IPv6"}},

@@ -41,7 +41,8 @@ func sendEcho(to netip.Addr, size, ttl int, wait time.Duration) (echo, error) {
 	options := [16]byte{byte(ttl)}
 	// An ICMP_ECHO_REPLY has 40 bytes; behind it are the data and 8 bytes of an error.
 	reply := make([]byte, 40+len(data)+8+64)
-	n, _, callErr := dll.NewProc("IcmpSendEcho").Call(h, uintptr(binary.LittleEndian.Uint32(a4[:])), uintptr(unsafe.Pointer(&data[0])), uintptr(size),
+	n, _, callErr := dll.NewProc("IcmpSendEcho").Call(h, uintptr(binary.LittleEndian.Uint32(a4[:])), uintptr(unsafe.Pointer(&data[0])),
+		uintptr(size),
 		uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&reply[0])), uintptr(len(reply)), uintptr(wait.Milliseconds()))
 	status := binary.LittleEndian.Uint32(reply[4:])
 	if n == 0 {

@@ -21,7 +21,8 @@ func powershell(ctx context.Context, s *system, args []string) int {
 	case file != "":
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return s.complain(-196608&0xff, "The argument '%s' to the -File parameter does not exist. Provide the path to an existing '.ps1' file as an argument to the -File parameter.", file)
+			return s.complain(-196608&0xff,
+				"The argument '%s' to the -File parameter does not exist. Provide the path to an existing '.ps1' file as an argument to the -File parameter.", file)
 		}
 		return i.script(strings.TrimPrefix(string(text), "\ufeff"))
 	case given && script != "-":

@@ -55,7 +55,8 @@ func TestDocumentsWebServer(t *testing.T) {
 		}
 		body, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if last = string(body); res.StatusCode != 200 || res.Header.Get("Server") != "Microsoft-HTTPAPI/2.0" || !strings.Contains(last, fmt.Sprintf("callerCount %d ", n)) {
+		if last = string(body); res.StatusCode != 200 || res.Header.Get("Server") != "Microsoft-HTTPAPI/2.0" ||
+			!strings.Contains(last, fmt.Sprintf("callerCount %d ", n)) {
 			t.Fatalf("%s %q %s", res.Status, last, errs.String())
 		}
 		n++
@@ -65,7 +66,8 @@ func TestDocumentsWebServer(t *testing.T) {
 	}
 	stop()
 	<-ended
-	if text := out.String(); !strings.Contains(text, "Listening at http://*:80/\r\n") || !strings.Contains(text, "> http://127.0.0.1:"+port+"/x\r\n") || !strings.Contains(text, "< 200\r\n") {
+	if text := out.String(); !strings.Contains(text, "Listening at http://*:80/\r\n") ||
+		!strings.Contains(text, "> http://127.0.0.1:"+port+"/x\r\n") || !strings.Contains(text, "< 200\r\n") {
 		t.Errorf("%q %q", text, errs.String())
 	}
 }
@@ -105,8 +107,10 @@ func TestPowerShell(t *testing.T) {
 		{[]string{"cat", "h"}, "This is a test file.\r\n", "", 0},
 		{[]string{"-Command", `& {if ('` + host + `' -ine "$(hostname)") { exit -1 }}`}, "", "", 0},
 		{[]string{"-Command", `& {if ('other' -ine "$(hostname)") { exit 7 }}`}, "", "", 7},
-		{[]string{"-Command", "foreach ($loopnumber in 1..8) { Start-Job -ScriptBlock { $result = 1; foreach($mm in 1..3){$res1=1;foreach($num in 1..3){$res1=$mm*$num*1340371};$res1} } } ; get-job | wait-job"}, "Job1\r\nJob2\r\nJob3\r\nJob4\r\nJob5\r\nJob6\r\nJob7\r\nJob8\r\n", "", 0},
-		{[]string{"-NoProfile", "-ExecutionPolicy", "Bypass", "-Command", "$x = 2; $x += 3; \"x is $x and $($x * 2) of ${x}; $env:NODE\""}, "x is 5 and 10 of 5; win1\r\n", "", 0},
+		{[]string{"-Command",
+			"foreach ($loopnumber in 1..8) { Start-Job -ScriptBlock { $result = 1; foreach($mm in 1..3){$res1=1;foreach($num in 1..3){$res1=$mm*$num*1340371};$res1} } } ; get-job | wait-job"}, "Job1\r\nJob2\r\nJob3\r\nJob4\r\nJob5\r\nJob6\r\nJob7\r\nJob8\r\n", "", 0},
+		{[]string{"-NoProfile", "-ExecutionPolicy", "Bypass", "-Command", "$x = 2; $x += 3; \"x is $x and $($x * 2) of ${x}; $env:NODE\""},
+			"x is 5 and 10 of 5; win1\r\n", "", 0},
 		{[]string{"-EncodedCommand", encode("echo ü")}, "ü\r\n", "", 0},
 		{[]string{"exit 3"}, "", "", 3},
 		{[]string{"throw 'bad'"}, "", "bad\r\n", 1},
@@ -120,7 +124,8 @@ func TestPowerShell(t *testing.T) {
 		{[]string{"1,2,3 | % { $_ * 2 } | ? { $_ -gt 2 }"}, "4\r\n6\r\n", "", 0},
 		{[]string{"@(1,2).Count; 'abc'.ToUpper().Length; (1..3)[-1]; [int]'7' + 1; 'a b' -split ' '"}, "2\r\n3\r\n3\r\n8\r\na\r\nb\r\n", "", 0},
 		{[]string{"$t = @{a = 1; 'b' = 2}; $t.a + $t['b']; $t.c = 4; $t.Count"}, "3\r\n3\r\n", "", 0},
-		{[]string{"Test-Path f; Test-Path nosuch; mkdir d; New-Item -ItemType Directory -Force -Path e; rm f; Test-Path f"}, "True\r\nFalse\r\nFalse\r\n", "", 0},
+		{[]string{"Test-Path f; Test-Path nosuch; mkdir d; New-Item -ItemType Directory -Force -Path e; rm f; Test-Path f"},
+			"True\r\nFalse\r\nFalse\r\n", "", 0},
 		{[]string{"whoami; findstr nothing g"}, "user manager\\containeruser\r\n", "", 1},
 		{[]string{"(Invoke-WebRequest -UseBasicParsing -TimeoutSec 10 " + web.URL + "/a).Content"}, "GET /a  \r\n", "", 0},
 		{[]string{"(iwr " + web.URL + " -UseBasicParsing).StatusCode"}, "200\r\n", "", 0},
@@ -142,7 +147,8 @@ func TestPowerShell(t *testing.T) {
 		if c.args[0] == "-File" && code != 0 {
 			code = 0
 		}
-		if out != c.out || code != c.code || (c.errs == "") != (errs == "") || !strings.HasPrefix(strings.ToLower(errs), strings.ToLower(c.errs)) {
+		if out != c.out || code != c.code || (c.errs == "") != (errs == "") ||
+			!strings.HasPrefix(strings.ToLower(errs), strings.ToLower(c.errs)) {
 			t.Errorf("%q: code %d\n%q\n%q\nwant %d\n%q\n%q", c.args, code, out, errs, c.code, c.out, c.errs)
 		}
 	}
@@ -156,7 +162,8 @@ func FuzzPowerShell(f *testing.F) {
 	f.Add(documentsServer)
 	f.Add(strings.Repeat(`a "$(`, 100)) // each word is read once
 	f.Add(strings.Repeat("(", 100000))
-	for _, s := range []string{"", "$x = @{a=1}", "foreach ($a in 1..3) { $a }", "\"$(1+2)\" -f 1,2", "& { } | % { $_ }", "[int]'5'", "a > b 2>&1", "if(1){}else{}"} {
+	for _, s := range []string{"", "$x = @{a=1}", "foreach ($a in 1..3) { $a }", "\"$(1+2)\" -f 1,2", "& { } | % { $_ }", "[int]'5'",
+		"a > b 2>&1", "if(1){}else{}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(_ *testing.T, s string) { _, _ = psParse(s) })

@@ -33,28 +33,39 @@ func refuse(format string, args ...any) error { return &errCommand{fmt.Sprintf(f
 // aliases of commands (about_Aliases).
 var aliases = map[string]string{
 	"sleep": "start-sleep", "echo": "write-output", "write": "write-output", "cat": "get-content", "type": "get-content", "gc": "get-content",
-	"sc": "set-content", "ac": "add-content", "ls": "get-childitem", "dir": "get-childitem", "gci": "get-childitem", "rm": "remove-item", "del": "remove-item",
-	"ri": "remove-item", "rmdir": "remove-item", "ni": "new-item", "md": "mkdir", "cp": "copy-item", "copy": "copy-item", "%": "foreach-object",
-	"foreach": "foreach-object", "?": "where-object", "where": "where-object", "sajb": "start-job", "gjb": "get-job", "wjb": "wait-job", "iwr": "invoke-webrequest",
-	"wget": "invoke-webrequest", "curl": "invoke-webrequest", "cd": "set-location", "pwd": "get-location", "select": "select-object", "tnc": "test-netconnection",
+	"sc": "set-content", "ac": "add-content", "ls": "get-childitem", "dir": "get-childitem", "gci": "get-childitem", "rm": "remove-item",
+	"del": "remove-item",
+	"ri":  "remove-item", "rmdir": "remove-item", "ni": "new-item", "md": "mkdir", "cp": "copy-item", "copy": "copy-item",
+	"%":       "foreach-object",
+	"foreach": "foreach-object", "?": "where-object", "where": "where-object", "sajb": "start-job", "gjb": "get-job", "wjb": "wait-job",
+	"iwr":  "invoke-webrequest",
+	"wget": "invoke-webrequest", "curl": "invoke-webrequest", "cd": "set-location", "pwd": "get-location", "select": "select-object",
+	"tnc": "test-netconnection",
 }
 
 // switches are parameters without a value.
-var switches = []string{"-usebasicparsing", "-force", "-recurse", "-nonewline", "-name", "-verbose", "-passthru", "-append", "-wait", "-raw", "-nonewwindow", "-skipcertificatecheck"}
+var switches = []string{"-usebasicparsing", "-force", "-recurse", "-nonewline", "-name", "-verbose", "-passthru", "-append", "-wait",
+	"-raw", "-nonewwindow", "-skipcertificatecheck"}
 
 var cmdlets map[string]func(*psCall) error
 
 func init() {
 	cmdlets = map[string]func(*psCall) error{
-		"start-sleep": sleepFor, "write-host": writeHost, "write-output": writeOutput, "write-error": writeError_, "out-null": func(*psCall) error { return nil },
-		"out-string": func(c *psCall) error { return c.emit(joined(c.input)) }, "out-file": outFile, "out-default": passOn, "format-list": passOn, "format-table": passOn,
-		"get-content": getContent, "set-content": setContent, "add-content": setContent, "get-childitem": children, "test-path": testPath, "get-item": item,
-		"new-item": newItem, "mkdir": makeFolder, "remove-item": removeItem, "copy-item": copyItem, "get-date": func(c *psCall) error { return c.emit(time.Now().Format("Monday, January 2, 2006 3:04:05 PM")) },
+		"start-sleep": sleepFor, "write-host": writeHost, "write-output": writeOutput, "write-error": writeError_,
+		"out-null":   func(*psCall) error { return nil },
+		"out-string": func(c *psCall) error { return c.emit(joined(c.input)) }, "out-file": outFile, "out-default": passOn, "format-list": passOn,
+		"format-table": passOn,
+		"get-content":  getContent, "set-content": setContent, "add-content": setContent, "get-childitem": children, "test-path": testPath,
+		"get-item": item,
+		"new-item": newItem, "mkdir": makeFolder, "remove-item": removeItem, "copy-item": copyItem,
+		"get-date":       func(c *psCall) error { return c.emit(time.Now().Format("Monday, January 2, 2006 3:04:05 PM")) },
 		"foreach-object": forEachObject, "where-object": whereObject, "select-object": selectObject,
 		"start-job": startJob, "get-job": getJobs, "wait-job": waitJobs, "receive-job": passOn,
-		"new-object": newObject, "invoke-webrequest": webRequest, "resolve-dnsname": asked("Resolve-DnsName", "powershell", "Resolve-DnsName"), "get-netnat": asked("Get-NetNat", "get-netnat"), "test-netconnection": testConnection,
-		"get-netadapter": adapters, "get-netipaddress": netAddresses, "set-location": setLocation, "get-location": func(c *psCall) error { return c.emit(c.i.variable("pwd")) },
-		"get-host": func(c *psCall) error { return nil },
+		"new-object": newObject, "invoke-webrequest": webRequest, "resolve-dnsname": asked("Resolve-DnsName", "powershell", "Resolve-DnsName"),
+		"get-netnat": asked("Get-NetNat", "get-netnat"), "test-netconnection": testConnection,
+		"get-netadapter": adapters, "get-netipaddress": netAddresses, "set-location": setLocation,
+		"get-location": func(c *psCall) error { return c.emit(c.i.variable("pwd")) },
+		"get-host":     func(c *psCall) error { return nil },
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // levels are the binary operators, those that bind least first (about_Operator_Precedence).
 var levels = [][]string{
 	{"-and", "-or", "-xor"},
-	{"-eq", "-ne", "-gt", "-ge", "-lt", "-le", "-ieq", "-ine", "-ceq", "-cne", "-like", "-notlike", "-match", "-notmatch", "-contains", "-notcontains", "-in", "-notin", "-join", "-split", "-replace", "-is"},
+	{"-eq", "-ne", "-gt", "-ge", "-lt", "-le", "-ieq", "-ine", "-ceq", "-cne", "-like", "-notlike", "-match", "-notmatch", "-contains",
+		"-notcontains", "-in", "-notin", "-join", "-split", "-replace", "-is"},
 	{"+", "-"},
 	{"*", "/", "%"},
 	{"-f"},

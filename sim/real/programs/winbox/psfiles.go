@@ -42,7 +42,8 @@ func children(c *psCall) error {
 	}
 	names := truth(c.named["-name"])
 	if len(all) > 0 && !names && !c.i.captured {
-		c.i.s.printf("\n\n    Directory: %s\n\n\nMode                 LastWriteTime         Length Name\n----                 -------------         ------ ----\n", dir)
+		c.i.s.printf(
+			"\n\n    Directory: %s\n\n\nMode                 LastWriteTime         Length Name\n----                 -------------         ------ ----\n", dir)
 	}
 	for _, i := range all {
 		if names || c.i.captured {
@@ -72,10 +73,11 @@ func item(c *psCall) error {
 	if err != nil {
 		return fileError(c, file, err)
 	}
-	r := &psRecord{order: []string{"FullName", "Name", "Exists", "LastWriteTime", "PSIsContainer", "LinkType", "Target"}, values: map[string]any{
-		"fullname": absolute(file), "name": info.Name(), "exists": true, "lastwritetime": info.ModTime().Format("1/2/2006 3:04:05 PM"),
-		"psiscontainer": info.IsDir(), "linktype": nil, "target": nil,
-	}}
+	r := &psRecord{order: []string{"FullName", "Name", "Exists", "LastWriteTime", "PSIsContainer", "LinkType", "Target"},
+		values: map[string]any{
+			"fullname": absolute(file), "name": info.Name(), "exists": true, "lastwritetime": info.ModTime().Format("1/2/2006 3:04:05 PM"),
+			"psiscontainer": info.IsDir(), "linktype": nil, "target": nil,
+		}}
 	if to, err := os.Readlink(file); err == nil {
 		r.values["linktype"], r.values["target"] = "SymbolicLink", to
 	}
@@ -325,7 +327,8 @@ func testConnection(c *psCall) error {
 		c.i.s.printf("WARNING: TCP connect to (%s : %s) failed\n", a, show(port))
 	}
 	t := &psRecord{order: []string{"ComputerName", "RemoteAddress", "RemotePort", "SourceAddress", "TcpTestSucceeded"},
-		values: map[string]any{"computername": host, "remoteaddress": a.String(), "remoteport": port, "sourceaddress": source, "tcptestsucceeded": err == nil}}
+		values: map[string]any{"computername": host, "remoteaddress": a.String(), "remoteport": port, "sourceaddress": source,
+			"tcptestsucceeded": err == nil}}
 	return c.emit(t)
 }
 
@@ -340,8 +343,9 @@ func adapters(c *psCall) error {
 		if i.Flags&net.FlagLoopback != 0 {
 			continue // Get-NetAdapter does not show it
 		}
-		r := &psRecord{order: []string{"Name", "ifIndex", "Status", "MacAddress"}, values: map[string]any{"name": i.Name, "ifindex": int64(i.Index), "status": "Up",
-			"macaddress": strings.ToUpper(strings.ReplaceAll(i.HardwareAddr.String(), ":", "-"))}}
+		r := &psRecord{order: []string{"Name", "ifIndex", "Status", "MacAddress"},
+			values: map[string]any{"name": i.Name, "ifindex": int64(i.Index), "status": "Up",
+				"macaddress": strings.ToUpper(strings.ReplaceAll(i.HardwareAddr.String(), ":", "-"))}}
 		if err := c.emit(r); err != nil {
 			return err
 		}
@@ -376,7 +380,8 @@ func netAddresses(c *psCall) error {
 				continue
 			}
 			r := &psRecord{order: []string{"IPAddress", "InterfaceIndex", "InterfaceAlias", "AddressFamily", "PrefixLength"}, values: map[string]any{
-				"ipaddress": p.Addr().String(), "interfaceindex": int64(i.Index), "interfacealias": i.Name, "addressfamily": family, "prefixlength": int64(p.Bits())}}
+				"ipaddress": p.Addr().String(), "interfaceindex": int64(i.Index), "interfacealias": i.Name, "addressfamily": family,
+				"prefixlength": int64(p.Bits())}}
 			if err := c.emit(r); err != nil {
 				return err
 			}

@@ -300,7 +300,8 @@ func (l *psListener) start() error {
 		}
 		at, err := net.Listen("tcp", net.JoinHostPort(host, cmp.Or(u.Port(), "80")))
 		if err != nil {
-			return &psError{"Exception calling \"Start\" with \"0\" argument(s): \"Failed to listen on prefix '" + p + "' because it conflicts with an existing registration on the machine.\""}
+			return &psError{"Exception calling \"Start\" with \"0\" argument(s): \"Failed to listen on prefix '" + p +
+				"' because it conflicts with an existing registration on the machine.\""}
 		}
 		s := &http.Server{Handler: l, ReadHeaderTimeout: time.Minute}
 		l.servers = append(l.servers, s)
@@ -352,7 +353,8 @@ func (c *psContext) get(name string) (any, bool) {
 	switch name {
 	case "request":
 		u := "http://" + c.r.Host + c.r.RequestURI
-		return &psRecord{values: map[string]any{"url": &psURL{u, c.r.URL}, "rawurl": c.r.RequestURI, "httpmethod": c.r.Method, "useragent": c.r.UserAgent(), "userhostaddress": c.r.Host,
+		return &psRecord{values: map[string]any{"url": &psURL{u, c.r.URL}, "rawurl": c.r.RequestURI, "httpmethod": c.r.Method,
+			"useragent": c.r.UserAgent(), "userhostaddress": c.r.Host,
 			"remoteendpoint": &psRecord{values: map[string]any{"address": host, "port": n}}}}, true
 	case "response", "outputstream":
 		return c, true

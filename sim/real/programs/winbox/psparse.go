@@ -377,7 +377,8 @@ func (p *psParser) pipeline() node {
 
 func (p *psParser) isExpression() bool {
 	c := p.peek()
-	return strings.ContainsRune(`$"'(@[{!`, c) || unicode.IsDigit(c) || c == '-' && unicode.IsDigit(p.ahead(1)) || p.has("-not") && !isWord(p.ahead(4)) || p.has("++") || p.has("--")
+	return strings.ContainsRune(`$"'(@[{!`, c) || unicode.IsDigit(c) || c == '-' && unicode.IsDigit(p.ahead(1)) || p.has("-not") &&
+		!isWord(p.ahead(4)) || p.has("++") || p.has("--")
 }
 
 // command is a name and its arguments.

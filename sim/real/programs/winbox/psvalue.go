@@ -130,7 +130,8 @@ func calculate(op string, a, b any) (any, error) {
 	x, ok1 := number64(a)
 	y, ok2 := number64(b)
 	if !ok1 || !ok2 {
-		return nil, &psError{fmt.Sprintf("Cannot convert value %q to type \"System.Int32\". Error: \"Input string was not in a correct format.\"", show(b))}
+		return nil, &psError{fmt.Sprintf("Cannot convert value %q to type \"System.Int32\". Error: \"Input string was not in a correct format.\"",
+			show(b))}
 	}
 	var r float64
 	switch op {
@@ -219,7 +220,8 @@ func compare(op string, a, b any) (any, error) {
 		_ = each(a, func(v any) error { all = append(all, show(v)); return nil })
 		return strings.Join(all, show(b)), nil
 	case "-like", "-notlike":
-		yes, err := filepath.Match(strings.ToLower(strings.ReplaceAll(show(b), `\`, `\\`)), strings.ToLower(strings.ReplaceAll(show(a), "/", "\x00")))
+		yes, err := filepath.Match(strings.ToLower(strings.ReplaceAll(show(b), `\`, `\\`)),
+			strings.ToLower(strings.ReplaceAll(show(a), "/", "\x00")))
 		return yes == (op == "-like") && err == nil, nil
 	}
 	return patterns(op, a, b)

@@ -54,20 +54,23 @@ func webRequest(c *psCall) error {
 	var known *curlError
 	switch {
 	case errors.As(err, &known) && known.code == 6:
-		return &flow{"throw", "Invoke-WebRequest : The remote name could not be resolved: '" + strings.TrimPrefix(known.text, "Could not resolve host: ") + "'"}
+		return &flow{"throw", "Invoke-WebRequest : The remote name could not be resolved: '" +
+			strings.TrimPrefix(known.text, "Could not resolve host: ") + "'"}
 	case errors.As(err, &known) && known.code == 28, errors.Is(err, context.DeadlineExceeded):
 		return &flow{"throw", "Invoke-WebRequest : The operation has timed out."}
 	case err != nil:
 		return &flow{"throw", "Invoke-WebRequest : Unable to connect to the remote server"}
 	case res.StatusCode >= 400:
-		return &flow{"throw", fmt.Sprintf("Invoke-WebRequest : The remote server returned an error: (%d) %s.", res.StatusCode, strings.TrimPrefix(res.Status, fmt.Sprint(res.StatusCode, " ")))}
+		return &flow{"throw", fmt.Sprintf("Invoke-WebRequest : The remote server returned an error: (%d) %s.", res.StatusCode,
+			strings.TrimPrefix(res.Status, fmt.Sprint(res.StatusCode, " ")))}
 	}
 	headers := newTable()
 	for _, n := range slices.Sorted(maps.Keys(res.Header)) {
 		headers.put(n, res.Header.Get(n))
 	}
 	return c.emit(&psRecord{order: []string{"StatusCode", "StatusDescription", "Content", "RawContentLength"}, values: map[string]any{
-		"statuscode": int64(res.StatusCode), "statusdescription": http.StatusText(res.StatusCode), "content": string(body), "rawcontentlength": int64(len(body)), "headers": headers}})
+		"statuscode": int64(res.StatusCode), "statusdescription": http.StatusText(res.StatusCode), "content": string(body),
+		"rawcontentlength": int64(len(body)), "headers": headers}})
 }
 
 type psWebClient struct{}

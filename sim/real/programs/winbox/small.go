@@ -159,7 +159,8 @@ func findstr(_ context.Context, s *system, args []string) int {
 		if o.literal && !o.regular {
 			p = regexp.QuoteMeta(p)
 		} else {
-			p = strings.NewReplacer(`+`, `\+`, `?`, `\?`, `(`, `\(`, `)`, `\)`, `{`, `\{`, `}`, `\}`, `|`, `\|`).Replace(p) // only . * ^ $ [] \ mean something
+			p = strings.NewReplacer(`+`, `\+`, `?`, `\?`, `(`, `\(`, `)`, `\)`, `{`, `\{`, `}`, `\}`, `|`,
+				`\|`).Replace(p) // only . * ^ $ [] \ mean something
 		}
 		any = append(any, p)
 	}

@@ -34,7 +34,8 @@ func TestTar(t *testing.T) {
 		}
 		return b.String()
 	}
-	good := archive(tar.Header{Name: "./a/", Typeflag: tar.TypeDir}, tar.Header{Name: "./a/x.exe", Typeflag: tar.TypeReg}, tar.Header{Name: "b/y.exe", Typeflag: tar.TypeReg})
+	good := archive(tar.Header{Name: "./a/", Typeflag: tar.TypeDir}, tar.Header{Name: "./a/x.exe", Typeflag: tar.TypeReg},
+		tar.Header{Name: "b/y.exe", Typeflag: tar.TypeReg})
 	for _, c := range []struct {
 		name, in string
 		args     []string

@@ -28,7 +28,8 @@ var exports = map[string][]string{
 		"HcnEnumerateEndpoints", "HcnEnumerateLoadBalancers", "HcnEnumerateNamespaces", "HcnEnumerateNetworks", "HcnEnumerateSdnRoutes",
 		"HcnModifyEndpoint", "HcnModifyLoadBalancer", "HcnModifyNamespace", "HcnModifyNetwork", "HcnModifySdnRoute",
 		"HcnOpenEndpoint", "HcnOpenLoadBalancer", "HcnOpenNamespace", "HcnOpenNetwork", "HcnOpenSdnRoute",
-		"HcnQueryEndpointProperties", "HcnQueryLoadBalancerProperties", "HcnQueryNamespaceProperties", "HcnQueryNetworkProperties", "HcnQuerySdnRouteProperties",
+		"HcnQueryEndpointProperties", "HcnQueryLoadBalancerProperties", "HcnQueryNamespaceProperties", "HcnQueryNetworkProperties",
+		"HcnQuerySdnRouteProperties",
 	},
 }
 
