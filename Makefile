@@ -33,11 +33,11 @@ build: go ## build bin/winlab
 install: go ## install winlab into GOBIN
 	CGO_ENABLED=0 $(GO) install ./cmd/winlab
 
-# What make test runs of the pinned programs: the oldest and the newest kube-proxy, and one
-# cluster. make test-full has all.
+# What make test runs of the pinned programs: the oldest and the newest kube-proxy. It does not
+# build a cluster's programs, which cost two cores 20 minutes: tests that need them skip and name
+# make cluster-binaries. make test-full builds everything.
 TEST_PROGRAMS = windows-binaries/cni-plugins-0.8.6 windows-binaries/cni-plugins-1.9.1 windows-binaries/hcsshim-0.15.0 windows-binaries/hnslib-0.1.2 \
-	windows-binaries/kube-proxy-1.20.15 windows-binaries/kube-proxy-1.36.3 \
-	cluster-binaries/kubernetes-1.37.0 cluster-binaries/etcd-3.7.0 cluster-binaries/coredns-1.15.0
+	windows-binaries/kube-proxy-1.20.15 windows-binaries/kube-proxy-1.36.3
 
 # Vet has been run by lint; what a debugger reads is half of what linking a test costs.
 GOTEST = $(GO) test -vet=off -ldflags=-w
@@ -45,7 +45,7 @@ GOTEST = $(GO) test -vet=off -ldflags=-w
 check: lint ## lint and the tests that need no Wine, no cluster and no network: the inner loop
 	$(GOTEST) -short -timeout 5m ./...
 
-test: lint wine ## lint and the tests, with Windows programs and a cluster; of many versions the oldest and the newest
+test: lint wine ## lint and the tests, with Windows programs, and a cluster if make cluster-binaries has run; of many versions the oldest and the newest
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine $(addprefix fixtures/,$(TEST_PROGRAMS))
 	$(GOTEST) -timeout 40m ./...
 	cd conformance/e2e && $(GOTEST) -timeout 20m ./...
