@@ -231,7 +231,7 @@ func (k *RunningKubeProxy) WaitSynced(ctx context.Context, since time.Time) erro
 			return fmt.Errorf("%w (%s):\n%s", ErrEnded, k.End(), k.logEnd())
 		case err := <-k.watched:
 			k.watched <- err // for Stop
-			if err == nil { // HNS closed it: its process has ended
+			if err == nil {  // HNS closed it: its process has ended
 				err = io.EOF
 			}
 			return fmt.Errorf("what kube-proxy does is no longer known: the log of HNS calls has ended: %w\n%s", err, k.logEnd())
