@@ -5,7 +5,8 @@ var (
 	// Components are what can have the bug, or what must be there for it.
 	Components = []string{
 		"windows", "hns", "hcsshim", "containerd", "docker", "kubelet", "kube-proxy", "kubernetes", "kubeadm", "flannel",
-		"win-bridge", "win-overlay", "cni-plugins", "sig-windows-tools", "calico", "antrea", "cilium", "azure-cni", "azure-cns",
+		"win-bridge", "win-overlay", "windows-container-networking", "cni-plugins", "sig-windows-tools", "calico", "antrea", "cilium",
+		"azure-cni", "azure-cns",
 		"azure-npm", "aks", "aks-engine", "capz", "eks-vpc-cni", "vpc-bridge", "eks", "gke", "rke2", "k3s", "rancher", "wmco",
 		"ovn-kubernetes", "coredns", "node-local-dns", "csi", "csi-proxy", "metrics-server", "windows-exporter", "host-process",
 		"cri-dockerd", "pause", "kube-router", "istio", "image-builder", "tanzu", "vmware", "ingress",
