@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -67,7 +67,7 @@ func (n *Net) Capture(machine string) (packets <-chan Captured, missed func() ui
 }
 
 // hop sees every frame at every hop.
-func (n *Net) hop(at *flow.Boundary, frame []byte) {
+func (n *Net) hop(at *inject.Boundary, frame []byte) {
 	if n.o.Hop != nil {
 		n.o.Hop(at, frame)
 	}
@@ -88,7 +88,7 @@ func (c *captures) begin(s *space, frame []byte) {
 
 // end hands a packet to those who want it. Checksums that its sender left to the
 // device are filled in, so that tools do not complain.
-func (c *captures) end(s *space, f flow.Outcome, arrived []flow.Arrival, unfinished bool) {
+func (c *captures) end(s *space, f inject.Outcome, arrived []inject.Arrival, unfinished bool) {
 	if len(c.to) == 0 {
 		return
 	}
@@ -104,7 +104,7 @@ func (c *captures) end(s *space, f flow.Outcome, arrived []flow.Arrival, unfinis
 	}
 	for _, to := range c.to {
 		if to.machine != "" && to.machine != s.name && !slices.ContainsFunc(arrived,
-			func(a flow.Arrival) bool { return a.To.Name == to.machine }) {
+			func(a inject.Arrival) bool { return a.To.Name == to.machine }) {
 			continue
 		}
 		select {
@@ -127,7 +127,7 @@ func filled(frame []byte) []byte {
 }
 
 // comment says what became of a packet.
-func comment(f flow.Outcome) string {
+func comment(f inject.Outcome) string {
 	if f.Held {
 		return "on its way over a slow link"
 	}

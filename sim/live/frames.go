@@ -6,7 +6,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -42,7 +42,7 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 		// It stays the device's to cut and to sum up again where it arrives.
 		frame = fill(frame)
 	}
-	parts := flow.Parts{Segments: int(o.SegmentSize)}
+	parts := inject.Parts{Segments: int(o.SegmentSize)}
 	if fragmentOf(frame) {
 		if frame, parts.Fragments = n.fragments.add(s, frame); frame == nil {
 			return // more of it is to come
@@ -57,7 +57,7 @@ func (n *Net) frame(s *space, frame []byte, o netns.Offload) {
 }
 
 // finish hands out what arrived of a packet, and counts what became of it.
-func (n *Net) finish(f flow.Outcome, arrived []flow.Arrival, o netns.Offload) {
+func (n *Net) finish(f inject.Outcome, arrived []inject.Arrival, o netns.Offload) {
 	for i := range arrived {
 		n.arrive(&arrived[i], o)
 	}
@@ -71,7 +71,7 @@ func (n *Net) finish(f flow.Outcome, arrived []flow.Arrival, o netns.Offload) {
 }
 
 // put puts a frame into the simulation and tells those who watch.
-func (n *Net) put(s *space, frame []byte, o netns.Offload, parts flow.Parts) (flow.Outcome, []flow.Arrival, error) {
+func (n *Net) put(s *space, frame []byte, o netns.Offload, parts inject.Parts) (inject.Outcome, []inject.Arrival, error) {
 	record := n.watch.wants(frame)
 	n.wires.under = transit{from: s, frame: frame, offload: o}
 	n.captures.begin(s, frame)
@@ -84,7 +84,7 @@ func (n *Net) put(s *space, frame []byte, o netns.Offload, parts flow.Parts) (fl
 }
 
 // arrive hands a packet to the programs of a namespace.
-func (n *Net) arrive(a *flow.Arrival, o netns.Offload) {
+func (n *Net) arrive(a *inject.Arrival, o netns.Offload) {
 	to := n.spaces[a.To]
 	if to == nil || to.gone {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Clock is how much faster than the wall clock the simulation's goes; 0 is 1.
 	Clock float64
-	// Hop, when set, sees every frame at every hop; see flow.Hop.
-	Hop flow.Hop
+	// Hop, when set, sees every frame at every hop; see inject.Hop.
+	Hop inject.Hop
 	// Log, when set, gets what goes wrong outside the simulation, a line each.
 	Log func(string)
 	// Silent starts no responders for the ports on which the lab's machines listen.
@@ -40,8 +40,8 @@ type Net struct {
 	start time.Time
 
 	mu        *cluster.Lock // around the cluster and all below
-	ports     *flow.Ports
-	spaces    map[*flow.Entry]*space
+	ports     *inject.Ports
+	spaces    map[*inject.Entry]*space
 	buf       []byte
 	wires     *wires
 	fragments fragments
@@ -82,7 +82,7 @@ type Net struct {
 // space is a network namespace with its device.
 type space struct {
 	name   string
-	entry  *flow.Entry
+	entry  *inject.Entry
 	device *netns.Device
 	spec   netns.Spec
 	served *served
@@ -123,14 +123,14 @@ func Up(ctx context.Context, c *lab.Cluster, o Options) (*Net, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	n := &Net{o: o, c: c, mu: c.Options.Lock, host: h, start: time.Now(), spaces: map[*flow.Entry]*space{}, restarted: map[string]bool{},
+	n := &Net{o: o, c: c, mu: c.Options.Lock, host: h, start: time.Now(), spaces: map[*inject.Entry]*space{}, restarted: map[string]bool{},
 		hns: map[string]*nodeHNS{}, buf: make([]byte, 1<<16),
 		stats: Stats{Lost: map[string]uint64{}, Unknown: map[string]uint64{}}}
 	n.life, n.end = context.WithCancel(context.WithoutCancel(ctx))
 	n.checksums = slices.ContainsFunc(c.Nodes, func(node *cluster.Node) bool { return node.Plan.BrokenTunnelChecksums })
 	n.wires = newWires(func() time.Duration { return time.Since(n.start) })
 	c.SettleAll()
-	n.ports = c.OpenPorts(n.hop, n.wires)
+	n.ports = inject.Open(c.Cluster, n.hop, n.wires)
 	n.watch.init()
 	n.mu.After = func() {
 		if n.closed {
@@ -300,7 +300,7 @@ func (n *Net) sync(ctx context.Context) error {
 }
 
 // bring makes or updates one namespace.
-func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, spec netns.Spec) error {
+func (n *Net) bring(ctx context.Context, name string, e *inject.Entry, s *space, spec netns.Spec) error {
 	if s == nil {
 		var err error
 		if s, err = n.plug(ctx, name, e, spec); err != nil {
@@ -326,7 +326,7 @@ func (n *Net) bring(ctx context.Context, name string, e *flow.Entry, s *space, s
 }
 
 // plug makes a namespace and plugs its device in.
-func (n *Net) plug(ctx context.Context, name string, e *flow.Entry, spec netns.Spec) (*space, error) {
+func (n *Net) plug(ctx context.Context, name string, e *inject.Entry, spec netns.Spec) (*space, error) {
 	d, err := n.host.Add(ctx, spec)
 	if err != nil {
 		return nil, err

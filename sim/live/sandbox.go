@@ -12,7 +12,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -61,7 +61,7 @@ func (n *Net) AddPod(ctx context.Context, b Sandbox) (Attached, error) {
 	defer cancel()
 	key := b.Namespace + "/" + b.Name
 	var m *cluster.Machine
-	var e *flow.Entry
+	var e *inject.Entry
 	var spec netns.Spec
 	var at Attached
 	err := n.Do(func(c *lab.Cluster) (err error) {

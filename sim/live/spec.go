@@ -9,13 +9,13 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
 // specOf is the namespace of a machine: its addresses and routes as its simulated
 // stack has them, with one device for all of its links.
-func (n *Net) specOf(e *flow.Entry) netns.Spec {
+func (n *Net) specOf(e *inject.Entry) netns.Spec {
 	st := e.Stack()
 	pod := strings.HasPrefix(e.Name, "pod/")
 	s := netns.Spec{Name: e.Name, Device: "eth0", MAC: st.Links[0].MAC, MTU: n.mtu(st), Offload: true, NoARP: !pod, OwnByDevice: true,
@@ -103,7 +103,7 @@ func sourceBy(st *host.Stack, l *host.Link, v6 bool) netip.Addr {
 func (n *Net) mtu(st *host.Stack) int { return st.LinkMTU(st.Links[0], n.c.Plan.Params.Pinned) }
 
 // files are those that programs of a machine find: its resolver and its own name.
-func (n *Net) files(e *flow.Entry) map[string]string {
+func (n *Net) files(e *inject.Entry) map[string]string {
 	m := n.machine(e)
 	if m == nil {
 		return nil
@@ -143,7 +143,7 @@ func resolvConf(c dns.Client) string {
 }
 
 // machine is the one at an entry; that of a node for pods in its network.
-func (n *Net) machine(e *flow.Entry) *cluster.Machine {
+func (n *Net) machine(e *inject.Entry) *cluster.Machine {
 	for _, k := range []cluster.Kind{cluster.NodeKind, cluster.HostKind, cluster.PodKind} {
 		for _, m := range n.c.Machines(k) {
 			if n.ports.Entry(m) == e {

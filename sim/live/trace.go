@@ -10,7 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -32,9 +32,9 @@ func (n *Net) Trace(ctx context.Context, r lab.Request) (*trace.Trace, error) {
 
 // trace is Trace with the lock held.
 func (n *Net) trace(ctx context.Context, r lab.Request) (*trace.Trace, error) {
-	sockets := map[*flow.Entry][]netns.Bound{}
+	sockets := map[*inject.Entry][]netns.Bound{}
 	var failed error
-	t, err := n.ports.Trace(ctx, r, n.now(), func(e *flow.Entry, proto packet.Proto, at netip.AddrPort) bool {
+	t, err := n.c.TraceRunning(ctx, n.ports, r, n.now(), func(e *inject.Entry, proto packet.Proto, at netip.AddrPort) bool {
 		all, known := sockets[e]
 		if !known {
 			s := n.spaces[e]

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -162,7 +162,7 @@ func (w *watch) wants(frame []byte) bool {
 
 // see takes what became of a frame. The frame is in w.p if wants has looked at it.
 // One that goes on after a slow link held it was seen before.
-func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived []flow.Arrival, goesOn bool) {
+func (w *watch) see(n *Net, from *space, frame []byte, f inject.Outcome, arrived []inject.Arrival, goesOn bool) {
 	if len(w.to) == 0 || len(frame) > maxWatched || w.p.Load(frame) != nil || w.p.Headers().IPVersion == 0 || group(frame) {
 		return
 	}
@@ -194,7 +194,7 @@ func (w *watch) see(n *Net, from *space, frame []byte, f flow.Outcome, arrived [
 }
 
 // lostAnswer is the verdict of an attempt whose answer was lost.
-func lostAnswer(f flow.Outcome) trace.Verdict {
+func lostAnswer(f inject.Outcome) trace.Verdict {
 	if f.Verdict == trace.Unknown {
 		return trace.Unknown
 	}
@@ -202,7 +202,7 @@ func lostAnswer(f flow.Outcome) trace.Verdict {
 }
 
 // opened notes the first packet of a connection.
-func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f flow.Outcome, arrived []flow.Arrival, goesOn bool) {
+func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f inject.Outcome, arrived []inject.Arrival, goesOn bool) {
 	if p := w.pending[t]; goesOn {
 		if p != nil && p.held && !p.done {
 			w.reached(n, p, h, f, arrived)
@@ -229,7 +229,7 @@ func (w *watch) opened(n *Net, from *space, h *packet.Headers, t packet.Tuple, f
 }
 
 // reached notes what became of the first packet of a connection.
-func (w *watch) reached(n *Net, p *pending, h *packet.Headers, f flow.Outcome, arrived []flow.Arrival) {
+func (w *watch) reached(n *Net, p *pending, h *packet.Headers, f inject.Outcome, arrived []inject.Arrival) {
 	p.Why = decidingStep(n.ports.Steps())
 	p.rest(n.ports.Answers())
 	if p.held = f.Held; p.held {

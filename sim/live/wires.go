@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/live/netns"
 )
 
@@ -28,7 +28,7 @@ type wires struct {
 type transit struct {
 	until time.Duration
 	seq   uint64
-	held  *flow.Held
+	held  *inject.Held
 	size  int // in bytes
 
 	from    *space
@@ -50,16 +50,16 @@ func newWires(now func() time.Duration) *wires {
 	return &wires{now: now, random: rand.New(rand.NewPCG(seed, seed)), earlier: make(chan struct{}, 1)}
 }
 
-// Now implements [flow.Wires].
+// Now implements [inject.Wires].
 func (w *wires) Now() time.Duration { return w.now() }
 
-// Random implements [flow.Wires].
+// Random implements [inject.Wires].
 func (w *wires) Random() float64 { return w.random.Float64() }
 
-// Hold implements [flow.Wires].
-func (w *wires) Hold(until time.Duration, h *flow.Held) bool { return w.hold(until, h, h.Len()) }
+// Hold implements [inject.Wires].
+func (w *wires) Hold(until time.Duration, h *inject.Held) bool { return w.hold(until, h, h.Len()) }
 
-func (w *wires) hold(until time.Duration, h *flow.Held, size int) bool {
+func (w *wires) hold(until time.Duration, h *inject.Held, size int) bool {
 	if len(w.queue) >= maxHeld || w.size+size > maxHeldBytes {
 		return false
 	}

@@ -58,6 +58,12 @@ type Machine struct {
 	resolver *dns.Client
 }
 
+// HasOwnNetwork reports whether it is a pod with a network of its own, and not one in the
+// network of its node.
+func (m *Machine) HasOwnNetwork() bool {
+	return m.Kind == PodKind && m.Stack() != m.Node.Stack()
+}
+
 // Node is a node of the cluster.
 type Node struct {
 	*kube.Node

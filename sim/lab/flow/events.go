@@ -30,11 +30,6 @@ type complains struct{ text string }
 
 func (e complains) Text() string { return e.text }
 
-// injected is a frame that comes out of a capture.
-type injected struct{}
-
-func (injected) Text() string { return "from the capture" }
-
 // stepDone is a step of the lab in the life of a connection.
 type stepDone struct {
 	name string

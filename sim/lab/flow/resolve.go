@@ -163,7 +163,7 @@ func (c *Cluster) withoutAddress(t *trace.Trace, m *cluster.Machine, v6 bool, wh
 	if m == nil || !v6 {
 		return
 	}
-	if !isPod(m) {
+	if !m.HasOwnNetwork() {
 		t.Summary = what + ": the lab gives it no ipv6Address."
 		return
 	}
@@ -205,7 +205,7 @@ func (c *Cluster) describe(f *flow) {
 // a pod with a network of its own.
 func (c *Cluster) isPodAddress(a netip.Addr) bool {
 	m := c.Owner(a)
-	return m != nil && m.Kind == cluster.PodKind && (m.Address == a || isPod(m) && m.Stack().Address(true) == a)
+	return m != nil && m.Kind == cluster.PodKind && (m.Address == a || m.HasOwnNetwork() && m.Stack().Address(true) == a)
 }
 
 // label names the sender in steps: as the request does, but not by an address.
@@ -238,7 +238,7 @@ func sourceFor(from endpoint, dst netip.Addr) netip.Addr {
 			return src
 		}
 	case st.Windows || len(st.Links) > 1:
-		inPod := isPod(from.machine)
+		inPod := from.machine.HasOwnNetwork()
 		if !src.IsValid() || !inPod || st.Owns(dst) {
 			src = st.Source(dst)
 		}
@@ -249,17 +249,12 @@ func sourceFor(from endpoint, dst netip.Addr) netip.Addr {
 	return src
 }
 
-// isPod reports whether a machine is a pod with a network of its own.
-func isPod(m *cluster.Machine) bool {
-	return m.Kind == cluster.PodKind && m.Stack() != m.Node.Stack()
-}
-
 // otherNamespace reports whether another container of a pod is in another
 // network namespace than its first one: containers of a pod share one
 // compartment where the build has shared network namespaces; before, each has
 // its own.
 func otherNamespace(m *cluster.Machine) bool {
-	return isPod(m) && m.Node.Windows != nil && !m.Node.Windows.Has(builds.SharedNetworkNamespace)
+	return m.HasOwnNetwork() && m.Node.Windows != nil && !m.Node.Windows.Has(builds.SharedNetworkNamespace)
 }
 
 // otherContainer is the stack of such a container, which asks for what listens

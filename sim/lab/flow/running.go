@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
-	"github.com/winlab-dev/winlab/sim/dataplane/packet"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -25,32 +24,25 @@ type running struct {
 	journal *journal.Journal
 }
 
-// Listening reports whether a program outside listens at an entry: on an address and
-// port of TCP or UDP.
-type Listening func(e *Entry, proto packet.Proto, at netip.AddrPort) bool
-
-// Trace is [Cluster.Trace] in the cluster as it is at a time, with the flows of its
-// switches, its translations and its connections. Nothing of that is changed, and no
-// port is used up. Programs answer where listens says that one is there.
+// TraceRunning is [Cluster.Trace] in a cluster whose machines are plugged to programs outside,
+// as it is at a time, with the flows of its switches, its translations and its connections.
+// Nothing of that is changed, and no port is used up. Programs answer where listens says that
+// one is there.
 //
 // At and Meanwhile of a request need a cluster that is built again: they are errors.
-func (p *Ports) Trace(ctx context.Context, r Request, now time.Duration, listens Listening) (*trace.Trace, error) {
+func (c *Cluster) TraceRunning(ctx context.Context, p *inject.Ports, r Request, now time.Duration,
+	listens inject.Listening) (*trace.Trace, error) {
 	if r.At != "" || len(r.Meanwhile) > 0 {
 		return nil,
 			errors.New(
 				"a trace through a running network cannot go to a step or call HNS: change the network (winlab apply, winlab hns), then trace")
 	}
-	c := p.j.c
-	c.run = &running{max(now, p.j.sim.Now()), &journal.Journal{}}
-	for st, e := range p.j.live.entries {
-		st.Outside = func(proto packet.Proto, at netip.AddrPort) bool { return listens(e, proto, at) }
-	}
+	c.run = &running{max(now, p.Now()), &journal.Journal{}}
+	stop := p.Listen(listens)
 	defer func() {
 		c.run.journal.Undo()
 		c.run = nil
-		for st := range p.j.live.entries {
-			st.Outside = nil
-		}
+		stop()
 		c.ForgetAnswers()
 	}()
 	t, err := c.Trace(ctx, r)

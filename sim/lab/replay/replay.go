@@ -10,7 +10,7 @@ import (
 	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/internal/ctxio"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -48,7 +48,7 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	if err != nil {
 		return nil, err
 	}
-	p := &player{sum: newSummary(), counts: map[flow.Outcome]*Count{}, outcomes: map[*flow.Outcome]*Count{}, hops: map[*flow.Boundary]int{},
+	p := &player{sum: newSummary(), counts: map[inject.Outcome]*Count{}, outcomes: map[*inject.Outcome]*Count{}, hops: map[*inject.Boundary]int{},
 		few: make([]fewCount, 0, 16)}
 	if out != nil {
 		if p.w, err = capture.NewWriter(out, inputInterface); err != nil {
@@ -59,8 +59,8 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	if out == nil {
 		hop = nil // the frames are not needed
 	}
-	j := c.NewInjector(hop, o.Record)
-	var entry *flow.Entry
+	j := inject.New(c.Cluster, hop, o.Record)
+	var entry *inject.Entry
 	if o.Port != "" {
 		if entry, err = j.Entry(o.Port); err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 
 // playAll plays every packet of a capture. What is damaged ends it early and is
 // noted.
-func (p *player) playAll(ctx context.Context, j *flow.Injector, e *flow.Entry, r *capture.Reader, progress func(int)) error {
+func (p *player) playAll(ctx context.Context, j *inject.Injector, e *inject.Entry, r *capture.Reader, progress func(int)) error {
 	for {
 		data, info, err := r.Next()
 		switch {
@@ -117,13 +117,13 @@ func damaged(err error) bool {
 
 // seen is a frame at a boundary, a part of the player's buffer.
 type seen struct {
-	at       *flow.Boundary
+	at       *inject.Boundary
 	from, to int
 }
 
 // fewCount is what counts an outcome.
 type fewCount struct {
-	outcome *flow.Outcome
+	outcome *inject.Outcome
 	count   *Count
 }
 
@@ -131,24 +131,24 @@ type fewCount struct {
 type player struct {
 	w        *capture.Writer
 	sum      *Summary
-	counts   map[flow.Outcome]*Count
-	outcomes map[*flow.Outcome]*Count // the same counts
-	few      []fewCount               // the first of them, which are looked at in turn
-	hops     map[*flow.Boundary]int   // interface of the output
+	counts   map[inject.Outcome]*Count
+	outcomes map[*inject.Outcome]*Count // the same counts
+	few      []fewCount                 // the first of them, which are looked at in turn
+	hops     map[*inject.Boundary]int   // interface of the output
 	buf      []byte
 	seen     []seen
 	start    time.Time
 }
 
 // crosses notes a frame at a hop until the packet's verdict is known.
-func (p *player) crosses(at *flow.Boundary, frame []byte) {
+func (p *player) crosses(at *inject.Boundary, frame []byte) {
 	n := len(p.buf)
 	p.buf = append(p.buf, frame...)
 	p.seen = append(p.seen, seen{at, n, len(p.buf)})
 }
 
 // play sends one packet through the cluster and writes it.
-func (p *player) play(j *flow.Injector, e *flow.Entry, data []byte, info capture.Info) error {
+func (p *player) play(j *inject.Injector, e *inject.Entry, data []byte, info capture.Info) error {
 	s := p.sum
 	s.Packets++
 	p.buf, p.seen = p.buf[:0], p.seen[:0]
@@ -193,11 +193,11 @@ func (p *player) play(j *flow.Injector, e *flow.Entry, data []byte, info capture
 }
 
 // partOnly is what becomes of a packet that is not all in the capture.
-var partOnly = flow.Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
+var partOnly = inject.Outcome{Verdict: trace.Dropped, Reason: trace.BadPacket, Place: "capture",
 	Object: "not played: the capture has only part of the packet"}
 
 // count is what counts the packets with an outcome.
-func (p *player) count(o *flow.Outcome) *Count {
+func (p *player) count(o *inject.Outcome) *Count {
 	for i := range p.few {
 		if p.few[i].outcome == o {
 			return p.few[i].count
@@ -222,7 +222,7 @@ func (p *player) count(o *flow.Outcome) *Count {
 
 // interfaceOf is the interface of the output for a hop; it is added
 // when the first frame crosses the hop.
-func (p *player) interfaceOf(h *flow.Boundary) (int, error) {
+func (p *player) interfaceOf(h *inject.Boundary) (int, error) {
 	n, ok := p.hops[h]
 	if !ok {
 		var err error
@@ -236,7 +236,7 @@ func (p *player) interfaceOf(h *flow.Boundary) (int, error) {
 }
 
 // comment is the comment of a packet: what became of it.
-func comment(f flow.Outcome) string {
+func comment(f inject.Outcome) string {
 	s := string(f.Verdict)
 	if f.Reason != "" && f.Reason != trace.OK {
 		s += " " + string(f.Reason)

@@ -14,6 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/internal/ctxio"
 	"github.com/winlab-dev/winlab/sim/lab"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/lab/replay"
 )
 
@@ -42,7 +43,7 @@ as they were; the comment of each packet is its verdict.`,
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVarP(&to, "write", "w", "", "write what comes out to a pcapng `FILE`; without it, only the summary is printed")
 	cmd.Flags().StringVar(&port, "port", "", "where packets enter: pod/NAME, node/NAME, host/NAME or wire/SEGMENT")
-	a.fromLab(cmd, "port", o, func(c *lab.Cluster) []string { return c.NewInjector(nil, false).Entries() })
+	a.fromLab(cmd, "port", o, func(c *lab.Cluster) []string { return inject.New(c.Cluster, nil, false).Entries() })
 	if err := cmd.MarkFlagFilename("write", captureExts...); err != nil {
 		panic(err)
 	}

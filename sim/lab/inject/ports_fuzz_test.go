@@ -1,4 +1,4 @@
-package flow_test
+package inject_test
 
 import (
 	"net/netip"
@@ -9,14 +9,14 @@ import (
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 )
 
 // fuzzed is a cluster with programs outside.
 type fuzzed struct {
-	ports   *flow.Ports
+	ports   *inject.Ports
 	names   []string // of entries, sorted
-	entries map[string]*flow.Entry
+	entries map[string]*inject.Entry
 	now     time.Duration
 }
 
@@ -30,7 +30,7 @@ func openPorts(t testing.TB, design string) *fuzzed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &fuzzed{ports: c.OpenPorts(nil, nil)}
+	p := &fuzzed{ports: inject.Open(c.Cluster, nil, nil)}
 	p.entries = p.ports.Entries()
 	for name := range p.entries {
 		p.names = append(p.names, name)
@@ -40,9 +40,9 @@ func openPorts(t testing.TB, design string) *fuzzed {
 }
 
 // put sends a frame; a third of them are recorded.
-func (p *fuzzed) put(name string, frame []byte, record bool) ([]flow.Arrival, error) {
+func (p *fuzzed) put(name string, frame []byte, record bool) ([]inject.Arrival, error) {
 	p.now += time.Millisecond
-	_, arrived, err := p.ports.Put(p.entries[name], frame, flow.Parts{}, p.now, record)
+	_, arrived, err := p.ports.Put(p.entries[name], frame, inject.Parts{}, p.now, record)
 	return arrived, err
 }
 

@@ -1,4 +1,10 @@
-package flow
+// Package inject puts frames into a built cluster from outside and follows them to their
+// end: those of a capture, which nobody answers ([Injector]), and those of programs that are
+// plugged into the machines of a network that runs ([Ports]).
+//
+// It must not know requests, expectations and verdicts on flows: it says of one frame where
+// it went and how it ended.
+package inject
 
 import (
 	"fmt"
@@ -20,7 +26,7 @@ import (
 // Programs do not answer: a frame ends where it arrives. Flows, translations
 // and the clock last from frame to frame.
 type Injector struct {
-	c     *Cluster
+	c     *cluster.Cluster
 	sim   wire.Simulation
 	p     packet.Packet
 	sunk  int
@@ -48,7 +54,7 @@ type Injector struct {
 	passing      path.Passing // kept, so that a packet costs no allocation
 	way          []crossing   // of the frame that is recorded
 	size, length int          // of it, when it was put in
-	// live is set when programs outside the simulation answer; see OpenPorts.
+	// live is set when programs outside the simulation answer; see Open.
 	live *ports
 }
 
@@ -110,16 +116,21 @@ func (b *Boundary) String() string {
 // returns. One Injector gives a boundary by the same pointer each time.
 type Hop func(at *Boundary, frame []byte)
 
+// injected is the event of a frame that comes out of a capture.
+type injected struct{}
+
+func (injected) Text() string { return "from the capture" }
+
 // nobody stands for the machine behind a wire that a capture is played onto: it never answers.
 type nobody struct{}
 
 func (nobody) Receive(*wire.Simulation, *wire.NIC, *packet.Packet) {}
 func (nobody) ARP(*wire.NIC, netip.Addr) (packet.MAC, bool)        { return packet.MAC{}, false }
 
-// NewInjector prepares a cluster for frames. All its flows are forgotten. Hop may
+// New prepares a cluster for frames. All its flows are forgotten. Hop may
 // be nil. Record makes every frame go the slow way with a full record, which
 // gives the same frames and the same outcomes.
-func (c *Cluster) NewInjector(hop Hop, record bool) *Injector {
+func New(c *cluster.Cluster, hop Hop, record bool) *Injector {
 	c.Reset()
 	j := &Injector{c: c, byMAC: map[packet.MAC]*Entry{}, byAddr: map[netip.Addr]*Entry{}, ports: map[string]*Entry{},
 		wires: map[*wire.Segment]*Entry{}, stacks: map[[2]string]*host.Stack{}, hops: map[nextKey]nextHop{},
@@ -171,7 +182,7 @@ func (j *Injector) Crossed() int { return j.crossed }
 func (j *Injector) findEntries() {
 	for _, kind := range []cluster.Kind{cluster.PodKind, cluster.NodeKind, cluster.HostKind} {
 		for _, m := range j.c.Machines(kind) {
-			j.entry(m.Ref.String(), m.Stack(), isPod(m))
+			j.entry(m.Ref.String(), m.Stack(), m.HasOwnNetwork())
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package flow
+package inject
 
 import (
 	"encoding/binary"
@@ -177,7 +177,7 @@ func (j *Injector) follow(k *pathKey, now time.Duration) (*Outcome, bool) {
 		c := &f.crossings[i]
 		if c.edits > done {
 			if f.Redo(&j.p, done, c.edits) != nil {
-				panic("flow: a frame no larger than one that took a path does not fit into the path's tunnels")
+				panic("inject: a frame no larger than one that took a path does not fit into the path's tunnels")
 			}
 			done = c.edits
 		}

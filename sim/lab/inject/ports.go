@@ -1,6 +1,7 @@
-package flow
+package inject
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
@@ -86,11 +87,11 @@ func (w pace) Hold(until time.Duration, p *packet.Packet, on func(*packet.Packet
 	return true
 }
 
-// OpenPorts forgets all flows of a cluster and plugs its pods, nodes and hosts to
+// Open forgets all flows of a cluster and plugs its pods, nodes and hosts to
 // programs outside. Hop may be nil; without wires links take no time and lose nothing
 // by chance.
-func (c *Cluster) OpenPorts(hop Hop, wires Wires) *Ports {
-	j := c.NewInjector(hop, false)
+func Open(c *cluster.Cluster, hop Hop, wires Wires) *Ports {
+	j := New(c, hop, false)
 	j.live = &ports{entries: map[*host.Stack]*Entry{}, acks: map[packet.Tuple]uint32{}, wires: wires}
 	if wires != nil {
 		j.sim.Pace = pace{j}
@@ -99,6 +100,26 @@ func (c *Cluster) OpenPorts(hop Hop, wires Wires) *Ports {
 	p.Refresh()
 	return p
 }
+
+// Listening reports whether a program outside listens at an entry: on an address and
+// port of TCP or UDP.
+type Listening func(e *Entry, proto packet.Proto, at netip.AddrPort) bool
+
+// Listen lets the simulated stacks answer for programs outside, where listens says that one
+// is there, until stop is called. It is for packets that are sent inside the simulation.
+func (p *Ports) Listen(listens Listening) (stop func()) {
+	for st, e := range p.j.live.entries {
+		st.Outside = func(proto packet.Proto, at netip.AddrPort) bool { return listens(e, proto, at) }
+	}
+	return func() {
+		for st := range p.j.live.entries {
+			st.Outside = nil
+		}
+	}
+}
+
+// Now is the time of the last packet, since the ports were opened.
+func (p *Ports) Now() time.Duration { return p.j.sim.Now() }
 
 // Refresh follows pods that have come or gone.
 func (p *Ports) Refresh() {
@@ -131,7 +152,7 @@ func (p *Ports) Add(m *cluster.Machine) *Entry {
 		return e
 	}
 	name := m.Ref.String()
-	j.entry(name, m.Stack(), isPod(m))
+	j.entry(name, m.Stack(), m.HasOwnNetwork())
 	e := j.ports[name]
 	if e != nil {
 		j.live.entries[e.stack] = e

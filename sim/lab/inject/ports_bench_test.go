@@ -1,4 +1,4 @@
-package flow_test
+package inject_test
 
 import (
 	"net/netip"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 )
 
 // dialog is a TCP connection, packet by packet: who sends, which flags, how much payload.
@@ -48,7 +48,7 @@ func BenchmarkConnection(b *testing.B) {
 }
 
 // connect plays the dialog; each packet must arrive.
-func connect(b *testing.B, p *fuzzed, from, to *flow.Entry, port uint16, watched bool) {
+func connect(b *testing.B, p *fuzzed, from, to *inject.Entry, port uint16, watched bool) {
 	client := netip.AddrPortFrom(from.Stack().Address(false), port)
 	server := netip.AddrPortFrom(to.Stack().Address(false), 80)
 	var seen packet.Tuple
@@ -61,7 +61,7 @@ func connect(b *testing.B, p *fuzzed, from, to *flow.Entry, port uint16, watched
 		spec.EthSrc, spec.EthDst = e.Stack().Links[0].MAC, packet.MAC{2, 0, 0, 0, 0, 1}
 		spec.Payload = make([]byte, d.payload)
 		p.now += 10 * time.Microsecond
-		_, arrived, err := p.ports.Put(e, packet.Build(spec).Bytes(), flow.Parts{}, p.now, watched && k < 2)
+		_, arrived, err := p.ports.Put(e, packet.Build(spec).Bytes(), inject.Parts{}, p.now, watched && k < 2)
 		if err != nil || len(arrived) != 1 {
 			b.Fatalf("packet %d: %d arrived, %v", k, len(arrived), err)
 		}

@@ -1,4 +1,4 @@
-package flow_test
+package inject_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
-	"github.com/winlab-dev/winlab/sim/lab/flow"
+	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -28,7 +28,7 @@ type crossed struct {
 // every frame from machine to machine with every step recorded, which uses no cache.
 type side struct {
 	c     *lab.Cluster
-	j     *flow.Injector
+	j     *inject.Injector
 	seen  []crossed
 	hops  bool // somebody looks at the frames
 	block map[string]hns.Policy
@@ -36,16 +36,16 @@ type side struct {
 
 func (s *side) open(record bool) {
 	s.block = map[string]hns.Policy{}
-	hop := func(at *flow.Boundary, frame []byte) {
+	hop := func(at *inject.Boundary, frame []byte) {
 		s.seen = append(s.seen, crossed{at.String(), bytes.Clone(frame)})
 	}
 	if !s.hops {
 		hop = nil
 	}
-	s.j = s.c.NewInjector(hop, record)
+	s.j = inject.New(s.c.Cluster, hop, record)
 }
 
-func (s *side) inject(t testing.TB, frame []byte, now time.Duration) flow.Outcome {
+func (s *side) inject(t testing.TB, frame []byte, now time.Duration) inject.Outcome {
 	t.Helper()
 	s.seen = s.seen[:0]
 	o, err := s.j.Inject(nil, bytes.Clone(frame), now)
@@ -138,7 +138,7 @@ func (p *pair) send(t testing.TB, what string, frame []byte) {
 	if a, b := p.fast.j.Crossed(), p.slow.j.Crossed(); a != b {
 		t.Fatalf("%s: %d boundaries fast, %d slow", what, a, b)
 	}
-	if flow.Followed(p.fast.j) {
+	if inject.Followed(p.fast.j) {
 		p.followed++
 	}
 	if !p.fast.hops {
