@@ -1,5 +1,7 @@
 package trace
 
+import "strings"
+
 import "slices"
 
 // Reason is the stable code that says why a flow ended as it did.
@@ -212,4 +214,16 @@ func Explain(r Reason) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	return Reasons[i], true
+}
+
+// Sentence makes a text start with a capital and end with a full stop.
+func Sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") {
+		s += "."
+	}
+	return s
 }

@@ -98,7 +98,7 @@ func quoted(p *packet.Packet) (t packet.Tuple, ok bool) {
 		n = 40
 		t.Src, t.Dst, t.Proto = netip.AddrFrom16([16]byte(q[8:24])), netip.AddrFrom16([16]byte(q[24:40])), packet.Proto(q[6])
 	}
-	if n < 20 || len(q) < n+4 || isICMP(t.Proto) && len(q) < n+8 {
+	if n < 20 || len(q) < n+4 || t.Proto.IsICMP() && len(q) < n+8 {
 		return t, false
 	}
 	switch t.Proto {
@@ -122,5 +122,3 @@ func isEcho(t packet.Tuple) bool {
 	}
 	return t.ICMPType == echoRequest || t.ICMPType == echoReply
 }
-
-func isICMP(p packet.Proto) bool { return p == packet.ICMP || p == packet.ICMPv6 }

@@ -117,3 +117,6 @@ func hasICMPID(p Proto, typ uint8) bool {
 	}
 	return false
 }
+
+// IsICMP reports whether it is the ICMP of IPv4 or of IPv6.
+func (p Proto) IsICMP() bool { return p == ICMP || p == ICMPv6 }

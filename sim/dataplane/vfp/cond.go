@@ -54,7 +54,7 @@ func hasPorts(h *packet.Headers) bool {
 
 func lacksPorts(h *packet.Headers) bool { return !hasPorts(h) }
 
-func isICMP(h *packet.Headers) bool { return h.Proto == packet.ICMP || h.Proto == packet.ICMPv6 }
+func isICMP(h *packet.Headers) bool { return h.Proto.IsICMP() }
 
 func isNotICMP(h *packet.Headers) bool { return !isICMP(h) }
 

@@ -79,7 +79,7 @@ func (c *Cluster) assumed(s *sent) {
 		node := c.Plan.Node(p.Steps[first[i]].Place)
 		why := fmt.Sprintf("%s was not observed: %s", node.Kube.Name, node.Assumed)
 		other.Choices = append(slices.Clone(other.Choices), choice)
-		other.Verdict, other.Reason, other.Summary = trace.Unknown, trace.MissingFact, sentence(why)
+		other.Verdict, other.Reason, other.Summary = trace.Unknown, trace.MissingFact, trace.Sentence(why)
 		other.Cause, other.Causes, other.Seen, other.Arrived = "", nil, nil, nil
 		other.Steps = append(slices.Clone(other.Steps[:first[i]]),
 			trace.Step{N: first[i] + 1, Leg: p.Steps[first[i]].Leg, Place: node.Kube.Name, Action: trace.ActUnknown, Reason: trace.MissingFact,

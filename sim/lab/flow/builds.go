@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/flow/outcome"
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -23,9 +24,6 @@ import (
 // there on a build is the answer to an open question like others (worlds.go): where the
 // flow ends alike on all, nothing is asked, and where not, the builds that decide are
 // named.
-
-// buildParam is the question which build a node has.
-const buildParam = "build"
 
 // maxBuilds bounds the clusters that are built for one flow, and maxKept those that wait
 // for the next one.
@@ -43,12 +41,7 @@ func (e *ErrBuilds) Error() string {
 		all = append(all, fmt.Sprintf("node %s (%s)", n.Kube.Name, n.Build))
 	}
 	return fmt.Sprintf("the Windows build of %s is not known, and this command needs one; write --windows BUILD, or set build in the lab. %s",
-		strings.Join(all, ", "), askBuild(e.Nodes[0].Kube.Name))
-}
-
-// askBuild is how somebody finds out.
-func askBuild(node string) string {
-	return fmt.Sprintf("Ask with: kubectl get node %s -o jsonpath='{.status.nodeInfo.kernelVersion}', or on the node: cmd /c ver", node)
+		strings.Join(all, ", "), outcome.AskBuild(e.Nodes[0].Kube.Name))
 }
 
 // OneBuild is an error where the lab does not know the build of some node.
@@ -85,7 +78,7 @@ func (c *Cluster) settled(ctx context.Context, send sender) (*trace.Trace, error
 			c.assumed(&s)
 		}
 		if err == nil && len(s.t.Paths) > 0 && !s.decided() {
-			summarise(s.t, s.complete)
+			outcome.Summarise(s.t, s.complete)
 		}
 		return s.t, err
 	}
@@ -99,7 +92,7 @@ func (c *Cluster) settled(ctx context.Context, send sender) (*trace.Trace, error
 		t.Verdict, t.Reason = trace.Unknown, trace.MissingFact
 		t.Summary = fmt.Sprintf(
 			"The builds of %s are not known, and the flow involves all of these nodes: more than %d combinations. Set some with --windows, or in the lab.", strings.Join(many, ", "), maxBuilds)
-		t.Hints = append(t.Hints, askBuild(many[0]))
+		t.Hints = append(t.Hints, outcome.AskBuild(many[0]))
 		return t, nil
 	case err != nil:
 		return nil, err
@@ -274,16 +267,16 @@ func (c *Cluster) join(all []buildWorld) *trace.Trace {
 		t.Flow.Build = n.Build
 	}
 	if len(paths) > 1 || t.Verdict == "" {
-		summarise(t, complete)
+		outcome.Summarise(t, complete)
 	}
-	decides := slices.ContainsFunc(t.Open, func(o trace.OpenQuestion) bool { return o.Param == buildParam })
+	decides := slices.ContainsFunc(t.Open, func(o trace.OpenQuestion) bool { return o.Param == outcome.BuildParam })
 	for _, n := range c.Plan.OpenBuilds() {
 		name := n.Kube.Name
 		if as := answers[name]; len(as) == 1 {
 			t.Assumed = append(t.Assumed, trace.Assumption{What: "build of " + name, Value: "any of " + n.Build +
 				" (the verdict does not depend on it)", Flag: "--windows"})
 		} else if len(as) > 1 && !decides {
-			t.Hints = append(t.Hints, "the build of "+name+" is not known ("+n.Build+"); "+askBuild(name))
+			t.Hints = append(t.Hints, "the build of "+name+" is not known ("+n.Build+"); "+outcome.AskBuild(name))
 		}
 	}
 	return t
@@ -372,7 +365,7 @@ func (c *Cluster) choices(w *buildWorld, answers map[string][]answer) (all []tra
 			return nil, false
 		}
 		if len(as) > 1 {
-			all = append(all, trace.Choice{Where: n.Kube.Name, Pick: i, Of: len(as), Label: "Windows is " + as[i].text, Param: buildParam,
+			all = append(all, trace.Choice{Where: n.Kube.Name, Pick: i, Of: len(as), Label: "Windows is " + as[i].text, Param: outcome.BuildParam,
 				Value: as[i].text})
 		}
 	}

@@ -1,13 +1,12 @@
 package flow
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
-
-	"fmt"
-	"time"
 )
 
 // sendsAgain is the second packet of a connection.
@@ -24,11 +23,6 @@ func (e sendsAgain) Text() string {
 type hnsCalled struct{ what string }
 
 func (e hnsCalled) Text() string { return e.what }
-
-// complains is what the log of a program says that has to do with the flow.
-type complains struct{ text string }
-
-func (e complains) Text() string { return e.text }
 
 // stepDone is a step of the lab in the life of a connection.
 type stepDone struct {

@@ -1,11 +1,10 @@
 // Package flow sends packets through a cluster and says what became of them. A
-// request goes through three stages and never back: resolve.go makes of it two
+// request goes through four stages and never back: resolve.go makes of it two
 // ends with addresses and a first packet, run.go sends that packet once for every
-// choice that a real cluster could make, judge.go reads the verdict off what
-// happened. inject.go does the same for frames of a capture.
+// choice that a real cluster could make, package judge reads the verdict of each
+// path off what happened, package outcome sums the paths up.
 //
-// It must not know how a cluster is built, what HNS holds or which rule fired:
-// a verdict follows from steps, their reasons and what the receiver saw.
+// It must not know how a cluster is built, what HNS holds or which rule fired.
 package flow
 
 import (
@@ -212,7 +211,7 @@ func (f *flow) assume(t *trace.Trace, r request, firstPort uint16) {
 	if r.TTL == 0 {
 		add("ttl", strconv.Itoa(defaultTTL), "--ttl")
 	}
-	if f.proto == packet.TCP || f.proto == packet.UDP {
+	if f.Proto == packet.TCP || f.Proto == packet.UDP {
 		if r.SrcPort == 0 {
 			t.Flow.SrcPort = firstPort
 			add("source port", strconv.Itoa(int(firstPort)), "--source-port")
@@ -222,12 +221,12 @@ func (f *flow) assume(t *trace.Trace, r request, firstPort uint16) {
 	}
 	if f.data {
 		add("segment", "the data on a new connection, and its echo", "")
-	} else if f.proto == packet.TCP {
+	} else if f.Proto == packet.TCP {
 		add("segment", "the SYN of a new connection", "")
 	} else if r.Size == 0 {
 		add("size", fmt.Sprintf("%d bytes", defaultSize), "--size")
 	}
-	if isICMP(f.proto) {
+	if f.Proto.IsICMP() {
 		add("echo", "id 1, seq 1", "")
 	}
 }

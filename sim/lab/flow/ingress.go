@@ -1,13 +1,10 @@
 package flow
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
-	"github.com/winlab-dev/winlab/sim/trace"
-	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
 
 // Nothing serves an Ingress here: a flow to its name or address is followed as far as
@@ -44,19 +41,4 @@ func (c *Cluster) served(a netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// ingressText names an Ingress with its place.
-func ingressText(in *labfile.Ingress) string {
-	return fmt.Sprintf("Ingress %s (%s:%d)", in.Key(), in.Origin.File, in.Origin.Line)
-}
-
-// toIngress makes of a packet that arrived what is known of a request to an Ingress.
-func toIngress(in *labfile.Ingress, p *trace.Path) {
-	if in == nil || p.Verdict != trace.Delivered {
-		return
-	}
-	p.Verdict, p.Reason, p.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
-	p.Summary += fmt.Sprintf(
-		" What the controller of %s does with the request, and whether it reaches a pod, is not simulated; send to the Service of a rule instead.", ingressText(in))
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/flow/judge"
+	"github.com/winlab-dev/winlab/sim/lab/flow/outcome"
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/lab/plan"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -25,20 +27,16 @@ import (
 // flow is a resolved request. It names machines and does not point to them, so
 // that it can be sent through every cluster of the same plan.
 type flow struct {
-	from cluster.Ref
+	judge.Flow
 	// label is the sender as the request writes it.
 	label string
 	// elsewhere says that another container of the sender's pod sends, which has
 	// a network namespace of its own.
 	elsewhere bool
 	// lifted are blocking rules that are left out this time; see [Cluster.further].
-	lifted map[wire.Lift]bool
-	// ingress is the Ingress that the request is for, nil for none.
-	ingress *labfile.Ingress
-	proto   packet.Proto
+	lifted  map[wire.Lift]bool
 	src     netip.Addr
 	srcPort uint16
-	dst     netip.AddrPort
 	ttl     uint8
 	payload []byte
 	idle    time.Duration
@@ -46,22 +44,18 @@ type flow struct {
 	data, dontFragment bool
 	meanwhile          []plan.Call
 	tap                func(segment string, from string, frame []byte)
-
-	// What judging needs to know about the cluster: the sender's node ("" for none),
-	// whether pods need encapsulation between nodes, and who is who.
-	node    string
-	overlay bool
-	around  surroundings
 }
 
-// surroundings are what judging asks of the cluster.
-type surroundings interface {
-	// IsNode reports whether a name is that of a node, isPodAddress whether an address is
-	// that of a pod.
-	IsNode(name string) bool
-	isPodAddress(a netip.Addr) bool
-	// Troubles are what programs could not do for a destination.
-	Troubles(to netip.AddrPort, proto packet.Proto) []cluster.Trouble
+// knows is a cluster as judging asks it.
+type knows struct{ *Cluster }
+
+func (k knows) Kubernetes() *kube.Cluster { return k.Kube }
+
+func (k knows) Holder(a netip.Addr) (cluster.Ref, bool) {
+	if m := k.Owner(a); m != nil {
+		return m.Ref, true
+	}
+	return cluster.Ref{}, false
 }
 
 // endpoint is an end of a flow on the way to being resolved.
@@ -97,7 +91,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r request) (*flow
 		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
 		t.Flow.Dst, t.Flow.DstPort = dst.addr.String(), dst.port
 		t.Summary = fmt.Sprintf(
-			"%s is the address of %s: nothing in this lab has it, and what its controller does is not simulated. Send to the Service of a rule instead.", dst.addr, ingressText(in))
+			"%s is the address of %s: nothing in this lab has it, and what its controller does is not simulated. Send to the Service of a rule instead.", dst.addr, judge.IngressText(in))
 		return nil, nil
 	}
 	if dst.port == 0 && r.Protocol != "ping" {
@@ -117,7 +111,7 @@ func (c *Cluster) resolve(ctx context.Context, t *trace.Trace, r request) (*flow
 	if err != nil {
 		return nil, err
 	}
-	f.ingress = in
+	f.Ingress = in
 	f.elsewhere = r.to.Kind == labfile.LocalhostTarget && otherNamespace(from.machine)
 	t.Flow.Src, t.Flow.Dst, t.Flow.DstPort = src.String(), dst.addr.String(), dst.port
 	f.assume(t, r, c.firstPort())
@@ -138,11 +132,11 @@ func (c *Cluster) withoutNetwork(t *trace.Trace, e ends) bool {
 		}
 		text := fmt.Sprintf("%s on %s refused it: %s", no.Program, no.Node, no.Text)
 		step := trace.Step{N: 1, Leg: trace.Request, Place: no.Node, Object: "pod/" + no.Pod, Action: trace.ActDrop,
-			Reason: trace.PodWithoutNetwork, Event: trace.Of(complains{text})}.Cite(no.Fact)
-		end := cause{trace.PodWithoutNetwork, text}
-		t.Paths = []trace.Path{{Verdict: trace.Dropped, Reason: step.Reason, Cause: end.headline(), Summary: end.headline() + " " +
-			sentence(then), Grade: step.Grade, Steps: []trace.Step{step}}}
-		summarise(t, true)
+			Reason: trace.PodWithoutNetwork, Event: judge.Complaint(text)}.Cite(no.Fact)
+		end := judge.Cause{Reason: trace.PodWithoutNetwork, Because: text}
+		t.Paths = []trace.Path{{Verdict: trace.Dropped, Reason: step.Reason, Cause: end.Headline(), Summary: end.Headline() + " " +
+			trace.Sentence(then), Grade: step.Grade, Steps: []trace.Step{step}}}
+		outcome.Summarise(t, true)
 		return true
 	}
 	return false
@@ -180,10 +174,10 @@ func (c *Cluster) withoutAddress(t *trace.Trace, m *cluster.Machine, v6 bool, wh
 
 // firstPacket describes the first packet of a flow.
 func (c *Cluster) firstPacket(r request, from endpoint, src netip.Addr, dst endpoint) (*flow, error) {
-	f := &flow{from: from.machine.Ref, label: label(r.from, from.machine), proto: protoOf(r.Protocol, dst.addr), src: src, srcPort: r.SrcPort,
-		dst: netip.AddrPortFrom(dst.addr, dst.port),
-		ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap, dontFragment: r.DontFragment}
-	f.data = f.proto == packet.TCP && r.Size > 0
+	f := &flow{Flow: judge.Flow{From: from.machine.Ref, Proto: protoOf(r.Protocol, dst.addr), Dst: netip.AddrPortFrom(dst.addr, dst.port)},
+		label: label(r.from, from.machine), src: src, srcPort: r.SrcPort, ttl: r.TTL, payload: payload(r.Size), idle: r.Idle, tap: r.Tap,
+		dontFragment: r.DontFragment}
+	f.data = f.Proto == packet.TCP && r.Size > 0
 	if f.ttl == 0 {
 		f.ttl = defaultTTL
 	}
@@ -195,16 +189,16 @@ func (c *Cluster) firstPacket(r request, from endpoint, src netip.Addr, dst endp
 
 // describe notes what judging needs to know about the cluster.
 func (c *Cluster) describe(f *flow) {
-	if n := c.Machine(f.from).Node; n != nil {
-		f.node = n.Name
+	if n := c.Machine(f.From).Node; n != nil {
+		f.Node = n.Name
 	}
-	f.overlay, f.around = c.Plan.Network.Type == "overlay", c
+	f.Overlay, f.Around = c.Plan.Network.Type == "overlay", knows{c}
 }
 
-// isPodAddress reports whether an address is a pod's first one, or the first IPv6 one of
+// IsPodAddress reports whether an address is a pod's first one, or the first IPv6 one of
 // a pod with a network of its own.
-func (c *Cluster) isPodAddress(a netip.Addr) bool {
-	m := c.Owner(a)
+func (k knows) IsPodAddress(a netip.Addr) bool {
+	m := k.Owner(a)
 	return m != nil && m.Kind == cluster.PodKind && (m.Address == a || m.HasOwnNetwork() && m.Stack().Address(true) == a)
 }
 
@@ -492,7 +486,7 @@ func (c *Cluster) resolveName(ctx context.Context, m *cluster.Machine, name stri
 	var ips []netip.Addr
 	var all trace.Trace
 	todo, complete := [][]trace.Choice{nil}, true
-	for ; len(todo) > 0 && len(all.Paths) < maxWorlds; todo = todo[1:] {
+	for ; len(todo) > 0 && len(all.Paths) < outcome.MaxWorlds; todo = todo[1:] {
 		a := asking{c: c, given: todo[0], known: slices.Clone(todo[0])}
 		look, got := a.resolve(m, name, tool)
 		if err := ctx.Err(); err != nil {
@@ -505,13 +499,13 @@ func (c *Cluster) resolveName(ctx context.Context, m *cluster.Machine, name stri
 		all.Paths = append(all.Paths, trace.Path{Choices: a.known, Verdict: look.Verdict, Reason: look.Reason, Summary: look.Summary})
 		todo = append(todo, otherAnswers(a.known, len(todo[0]))...)
 	}
-	if summarise(&all, complete && len(todo) == 0); all.Verdict != first.Verdict {
+	if outcome.Summarise(&all, complete && len(todo) == 0); all.Verdict != first.Verdict {
 		first.Verdict, first.Reason, first.Summary, first.Open = all.Verdict, all.Reason, all.Summary, all.Open
 	}
 	if in := c.ingressNamed(name); in != nil && (first.Reason == trace.NameNotFound || first.Reason == trace.NameNotCompleted) {
 		first.Verdict, first.Reason = trace.Unknown, trace.ModelHole
 		first.Summary = fmt.Sprintf("%s is a name of %s, but the lab does not say which address it has; add it to dns.records. %s", name,
-			ingressText(in), first.Summary)
+			judge.IngressText(in), first.Summary)
 	}
 	return first, ips, nil
 }
@@ -643,27 +637,27 @@ func (a *asking) send(m *cluster.Machine, server netip.Addr, query []byte, force
 		if m.Node != nil {
 			a.c.Settle(m.Node)
 		}
-		f := &flow{from: m.Ref, proto: packet.UDP, src: m.Stack().Source(server), dst: netip.AddrPortFrom(server, 53), ttl: defaultTTL,
-			payload: query}
+		f := &flow{Flow: judge.Flow{From: m.Ref, Proto: packet.UDP, Dst: netip.AddrPortFrom(server, 53)}, src: m.Stack().Source(server),
+			ttl: defaultTTL, payload: query}
 		a.c.describe(f)
 		s := a.c.start(f, forced)
 		s.sim.Known = a.known
 		s.send()
 		r := s.result()
 		picks = nil
-		for _, made := range r.choices {
+		for _, made := range r.Choices {
 			if made.Param != "" {
 				a.known = append(a.known, made)
 			} else {
 				picks = append(picks, made)
 			}
 		}
-		p := f.judge(a.c, &r)
+		p := f.Judge(knows{a.c}, &r)
 		open := a.c.OpenQuestions()
 		if len(open) == 0 || depth >= maxForwards {
 			reply.Path = &p
 			if p.Verdict == trace.Delivered {
-				reply.Answer = r.out.Payload
+				reply.Answer = r.Out.Payload
 			}
 			return reply, picks
 		}

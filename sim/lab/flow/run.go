@@ -8,34 +8,17 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
+	"github.com/winlab-dev/winlab/sim/lab/flow/judge"
+	"github.com/winlab-dev/winlab/sim/lab/flow/outcome"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
-// maxPaths bounds the choices that are followed: as many as the most backends
-// that a load balancer may have.
-const maxPaths = 1024
-
-// run is what happened to a flow on one path.
-type run struct {
-	choices []trace.Choice
-	steps   []trace.Step
-	seen    *trace.Seen
-	arrived *trace.Arrival
-	// before are the steps of the first packet, when a second one is judged.
-	before []trace.Step
-	// out is how the sender's program fared, unknown the first behaviour on the
-	// way that is not modelled, and endless an error when the packet did not end.
-	out     host.Outcome
-	unknown string
-	endless error
-}
-
 // explore sends a flow for every combination of choices, and judges each path while
 // the cluster is as it was left. It reports whether that was all of them: there may be
-// more than maxPaths.
+// more than outcome.MaxPaths.
 func (c *Cluster) explore(ctx context.Context, f *flow) (paths []trace.Path, complete bool, err error) {
 	todo := [][]int{nil}
-	for len(todo) > 0 && len(paths) < maxPaths {
+	for len(todo) > 0 && len(paths) < outcome.MaxPaths {
 		forced := todo[0]
 		todo = todo[1:]
 		if err := c.rebuildChanged(ctx); err != nil {
@@ -45,12 +28,12 @@ func (c *Cluster) explore(ctx context.Context, f *flow) (paths []trace.Path, com
 		if err != nil {
 			return nil, false, err
 		}
-		p := f.judge(c, &r)
+		p := f.Judge(knows{c}, &r)
 		if err := c.further(ctx, f, forced, &p); err != nil {
 			return nil, false, err
 		}
 		paths = append(paths, p)
-		todo = append(todo, alternatives(r.choices, len(forced))...)
+		todo = append(todo, alternatives(r.Choices, len(forced))...)
 	}
 	return paths, len(todo) == 0, c.rebuildChanged(ctx)
 }
@@ -68,7 +51,7 @@ func (c *Cluster) further(ctx context.Context, f *flow, forced []int, p *trace.P
 		return nil
 	}
 	defer func() { f.lifted = nil }()
-	at, all := p, []string{causeOf(p)}
+	at, all := p, []string{outcome.CauseOf(p)}
 	for len(all) < maxCauses {
 		l, blocked := blockedBy(at)
 		if !blocked || f.lifted[l] {
@@ -85,15 +68,15 @@ func (c *Cluster) further(ctx context.Context, f *flow, forced []int, p *trace.P
 		if err != nil {
 			return err
 		}
-		next := f.judge(c, &r)
+		next := f.Judge(knows{c}, &r)
 		if next.Verdict == trace.Delivered || next.Verdict == trace.Unknown {
 			break
 		}
-		at, all = &next, append(all, causeOf(&next))
+		at, all = &next, append(all, outcome.CauseOf(&next))
 	}
 	if len(all) > 1 {
 		p.Causes = all
-		p.Summary = fmt.Sprintf("There are %d causes; fixing one reveals the next: %s", len(all), numbered(all))
+		p.Summary = fmt.Sprintf("There are %d causes; fixing one reveals the next: %s", len(all), outcome.Numbered(all))
 	}
 	return nil
 }
@@ -101,7 +84,7 @@ func (c *Cluster) further(ctx context.Context, f *flow, forced []int, p *trace.P
 // blockedBy is the rule that ended a path, where a rule of an access list or of the
 // network did.
 func blockedBy(p *trace.Path) (wire.Lift, bool) {
-	last := lastReason(p.Steps)
+	last := judge.LastReason(p.Steps)
 	if last == nil || last.Reason != trace.ACLBlock && last.Reason != trace.FabricPolicy || last.RuleType == "" {
 		return wire.Lift{}, false
 	}
@@ -156,11 +139,11 @@ func (c *Cluster) start(f *flow, forced []int) *sending {
 		}
 	}
 	s.sim.Lifted = f.lifted
-	st := c.Machine(f.from).Stack()
+	st := c.Machine(f.From).Stack()
 	if f.elsewhere {
 		st = otherContainer(st)
 	}
-	s.socket = st.OpenNoted(s.sim.Journal, f.proto, f.src, f.srcPort, f.dst)
+	s.socket = st.OpenNoted(s.sim.Journal, f.Proto, f.src, f.srcPort, f.Dst)
 	s.socket.DontFragment = f.dontFragment
 	return s
 }
@@ -180,16 +163,16 @@ func (s *sending) send() {
 	s.err = s.sim.Run()
 }
 
-func (s *sending) result() run {
+func (s *sending) result() judge.Run {
 	steps := s.sim.Rec.Steps()
 	s.c.steps = len(steps) // the next flow is often as long
-	return run{choices: s.sim.Made, steps: steps, seen: s.sim.Rec.Seen(), arrived: s.sim.Rec.Arrived(), out: s.socket.Outcome,
-		unknown: s.sim.Unknown, endless: s.err}
+	return judge.Run{Choices: s.sim.Made, Steps: steps, Seen: s.sim.Rec.Seen(), Arrived: s.sim.Rec.Arrived(), Out: s.socket.Outcome,
+		Unknown: s.sim.Unknown, Endless: s.err}
 }
 
 // sendAll sends a flow: its first packet and, when something comes after that, a
 // second one, which is what is judged. The error is an HNS call's.
-func (c *Cluster) sendAll(f *flow, forced []int) (run, error) {
+func (c *Cluster) sendAll(f *flow, forced []int) (judge.Run, error) {
 	s := c.start(f, forced)
 	s.send()
 	if s.err != nil || f.idle == 0 && len(f.meanwhile) == 0 && !f.data || s.socket.Outcome.Verdict != trace.Delivered {
@@ -202,13 +185,13 @@ func (c *Cluster) sendAll(f *flow, forced []int) (run, error) {
 	s.sim.Rec.Add(trace.Step{Place: f.label, Action: trace.ActNote, Event: f.whySecondPacket()})
 	s.sim.AdvanceTo(s.sim.Now() + f.idle)
 	if err := s.meanwhile(); err != nil {
-		return run{}, err
+		return judge.Run{}, err
 	}
 	if s.err == nil {
 		s.send()
 	}
 	r := s.result()
-	r.before = slices.Clip(before)
+	r.Before = slices.Clip(before)
 	return r, nil
 }
 

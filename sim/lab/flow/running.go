@@ -3,13 +3,11 @@ package flow
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/winlab-dev/winlab/sim/dataplane/host"
 	"github.com/winlab-dev/winlab/sim/dataplane/journal"
+	"github.com/winlab-dev/winlab/sim/lab/flow/outcome"
 	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -51,29 +49,8 @@ func (c *Cluster) TraceRunning(ctx context.Context, p *inject.Ports, r Request, 
 	}
 	t.Lab.Live = r.Live
 	t.NotModelled = c.Notices()
-	answersHere(t)
+	outcome.AnswerHere(t)
 	return t, nil
-}
-
-// answersHere says which answers to the deciding questions a network that runs has.
-func answersHere(t *trace.Trace) {
-	if len(t.Open) == 0 || len(t.Paths) == 0 {
-		return
-	}
-	qs := questionsOf(t.Paths)
-	var means []string
-	for i := range t.Open {
-		o := &t.Open[i]
-		for j := range qs {
-			if q := &qs[j]; q.param == o.Param && q.about == o.About {
-				o.Here = q.values[0]
-				means = append(means, q.meaningOf(0))
-			}
-		}
-	}
-	e := endingIn(make(world, len(qs)), qs, t.Paths)
-	t.Hints = slices.Insert(t.Hints, 0, fmt.Sprintf("the running network has the first answer: %s; there the flow is %s",
-		strings.Join(means, ", "), e.verdict))
 }
 
 // firstPort is the source port that a flow gets who asks for none.

@@ -12,6 +12,8 @@ import (
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/dataplane/wire"
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
+	"github.com/winlab-dev/winlab/sim/lab/flow/judge"
+	"github.com/winlab-dev/winlab/sim/lab/flow/outcome"
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -150,14 +152,14 @@ func (c *Cluster) sendConnection(ctx context.Context, f labfile.Flow) (s sent, e
 	}
 	defer func() { c.changed = true }() // by what was sent
 	todo := [][]int{nil}
-	for len(todo) > 0 && len(t.Paths) < maxPaths {
+	for len(todo) > 0 && len(t.Paths) < outcome.MaxPaths {
 		r := &replay{c: c, of: f.Connection, life: life, t: t}
 		if err := r.run(ctx, todo[0]); err != nil || t.Verdict != "" {
 			return sent{t, first.request.ends, true}, err
 		}
 		todo = append(todo[1:], alternatives(r.choices.Made, len(todo[0]))...)
 		result := r.result()
-		t.Paths = append(t.Paths, r.flow.judge(c, &result))
+		t.Paths = append(t.Paths, r.flow.Judge(knows{c}, &result))
 	}
 	return sent{t, first.request.ends, len(todo) == 0}, nil
 }
@@ -308,15 +310,15 @@ func (r *replay) first(ctx context.Context, p packetOf) error {
 	}
 	o := &opened{first: p}
 	r.open[p.Connection] = o
-	st := c.Machine(f.from).Stack()
+	st := c.Machine(f.From).Stack()
 	if mine {
 		r.flow = f
 		r.keep()
-		r.t.Flow.Src, r.t.Flow.SrcPort, r.t.Flow.Dst, r.t.Flow.DstPort = f.src.String(), f.srcPort, f.dst.Addr().String(), f.dst.Port()
+		r.t.Flow.Src, r.t.Flow.SrcPort, r.t.Flow.Dst, r.t.Flow.DstPort = f.src.String(), f.srcPort, f.Dst.Addr().String(), f.Dst.Port()
 	}
 	return r.watched(o, func() error {
 		before := r.accepted()
-		o.socket = st.Open(f.proto, f.src, f.srcPort, f.dst)
+		o.socket = st.Open(f.Proto, f.src, f.srcPort, f.Dst)
 		o.tuple = o.socket.Tuple
 		for _, p := range slices.Backward(r.life) {
 			if other := r.open[p.Connection]; mine && other != nil && other != o && other.tuple == o.tuple {
@@ -442,11 +444,11 @@ func newOf(before, after []*host.Socket, as packet.Tuple) *host.Socket {
 	return found
 }
 
-func (r *replay) result() run {
+func (r *replay) result() judge.Run {
 	o := r.open[r.of]
-	return run{choices: r.choices.Made, steps: r.sim.Rec.Steps(), seen: r.sim.Rec.Seen(), arrived: r.sim.Rec.Arrived(),
-		before: slices.Clip(r.before),
-		out:    o.socket.Outcome, unknown: r.sim.Unknown, endless: r.err}
+	return judge.Run{Choices: r.choices.Made, Steps: r.sim.Rec.Steps(), Seen: r.sim.Rec.Seen(), Arrived: r.sim.Rec.Arrived(),
+		Before: slices.Clip(r.before),
+		Out:    o.socket.Outcome, Unknown: r.sim.Unknown, Endless: r.err}
 }
 
 // quoted is a word for a command line.

@@ -48,8 +48,9 @@ func Run(ctx context.Context, c *lab.Cluster, in io.Reader, out io.Writer, o Opt
 	if err != nil {
 		return nil, err
 	}
-	p := &player{sum: newSummary(), counts: map[inject.Outcome]*Count{}, outcomes: map[*inject.Outcome]*Count{}, hops: map[*inject.Boundary]int{},
-		few: make([]fewCount, 0, 16)}
+	p := &player{sum: newSummary(), counts: map[inject.Outcome]*Count{}, outcomes: map[*inject.Outcome]*Count{},
+		hops: map[*inject.Boundary]int{},
+		few:  make([]fewCount, 0, 16)}
 	if out != nil {
 		if p.w, err = capture.NewWriter(out, inputInterface); err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-package flow
+package judge
 
 import (
 	"net/netip"
@@ -22,8 +22,8 @@ type facts struct {
 	published bool
 }
 
-func (k *facts) cluster() *kube.Cluster                      { return k.Kube }
-func (k *facts) whose(a netip.Addr) (m cluster.Ref, ok bool) { m, ok = k.owners[a]; return m, ok }
+func (k *facts) Kubernetes() *kube.Cluster                    { return k.Kube }
+func (k *facts) Holder(a netip.Addr) (m cluster.Ref, ok bool) { m, ok = k.owners[a]; return m, ok }
 func (k *facts) FrontendOn(node string, svc *kube.Service, _ netip.Addr, _ uint16, _ packet.Proto) cluster.FrontendState {
 	if svc == nil {
 		return k.state["address of no Service"]
@@ -81,20 +81,20 @@ func TestCause(t *testing.T) {
 	}
 	refused := host.Outcome{Done: true, Verdict: trace.Rejected, Reason: trace.PortClosed, Event: trace.Note("refused")}
 	end := func(place string, r trace.Reason) trace.Step { return step(trace.Request, place, trace.ActDrop, r) }
-	closed := func(node string) run {
-		return run{steps: []trace.Step{on("host/lan"), step(trace.Request, node, trace.ActReject, trace.PortClosed)},
-			out: refused}
+	closed := func(node string) Run {
+		return Run{Steps: []trace.Step{on("host/lan"), step(trace.Request, node, trace.ActReject, trace.PortClosed)},
+			Out: refused}
 	}
-	dropped := func(steps ...trace.Step) run { return run{steps: steps} }
-	inside := flow{node: "win1", from: cluster.Ref{Kind: cluster.PodKind}, proto: packet.TCP}
-	outside := flow{from: cluster.Ref{Kind: cluster.HostKind}, proto: packet.TCP}
-	itself := flow{node: "win2", from: cluster.Ref{Kind: cluster.NodeKind}, proto: packet.TCP}
+	dropped := func(steps ...trace.Step) Run { return Run{Steps: steps} }
+	inside := Flow{Node: "win1", From: cluster.Ref{Kind: cluster.PodKind}, Proto: packet.TCP}
+	outside := Flow{From: cluster.Ref{Kind: cluster.HostKind}, Proto: packet.TCP}
+	itself := Flow{Node: "win2", From: cluster.Ref{Kind: cluster.NodeKind}, Proto: packet.TCP}
 	ping := inside
-	ping.proto = packet.ICMP
+	ping.Proto = packet.ICMP
 	for _, c := range []struct {
 		name, to string
-		f        flow
-		r        run
+		f        Flow
+		r        Run
 		edit     func(*facts)
 		want     trace.Reason
 		summary  string
@@ -103,7 +103,7 @@ func TestCause(t *testing.T) {
 			"No load balancer for this address and port: HNS refused. The packet ended at fabric, x: it ended here."},
 		{"the reason is not known", "10.96.0.50:80", inside, dropped(on("win1"), fabric), func(k *facts) { k.state = nil }, trace.NoLoadBalancer,
 			"No load balancer for this address and port. The packet ended at fabric, x: it ended here."},
-		{"it is there and was not applied", "10.96.0.50:80", flow{node: "win2", proto: packet.TCP}, dropped(on("win2"), fabric), nil,
+		{"it is there and was not applied", "10.96.0.50:80", Flow{Node: "win2", Proto: packet.TCP}, dropped(on("win2"), fabric), nil,
 			trace.NotApplied,
 			"The load balancer was not applied: win2 has the load balancer, but the packet met none of its rules. The packet ended at fabric, x: it ended here."},
 		{"it is there, and the packet is the node's own", "10.96.0.50:80", itself, dropped(on("win2"), fabric), nil, trace.NotApplied,
@@ -136,7 +136,7 @@ func TestCause(t *testing.T) {
 		{"stale backend", "10.96.0.50:80", inside, dropped(to("10.244.2.8"), end("win2", trace.NoTunnelEndpoint)), nil, trace.StaleBackend,
 			"The load balancer sends to a backend that is gone: 10.96.0.50:80 is sent to 10.244.2.8, which no machine has; it is not an endpoint of Service default/web. The packet ended at win2, x: it ended here."},
 		{"stale backend, taken by another pod", "10.96.0.50:80", inside,
-			run{steps: []trace.Step{to("10.244.2.9"), step(trace.Request, "win2", trace.ActReject, trace.PortClosed)}, out: refused}, nil,
+			Run{Steps: []trace.Step{to("10.244.2.9"), step(trace.Request, "win2", trace.ActReject, trace.PortClosed)}, Out: refused}, nil,
 			trace.StaleBackend,
 			"The load balancer sends to a backend that is gone: 10.96.0.50:80 is sent to 10.244.2.9, which is that of pod/default/other now; it is not an endpoint of Service default/web. The refusal comes from win2, x: it ended here."},
 		{"node port", "192.168.1.11:30080", outside, closed("win1"), nil, trace.NoLoadBalancer,
@@ -159,12 +159,12 @@ func TestCause(t *testing.T) {
 			if c.edit != nil {
 				c.edit(k)
 			}
-			c.f.dst = netip.MustParseAddrPort(c.to)
-			for i := range c.r.steps {
-				c.r.steps[i].N = i + 1
+			c.f.Dst = netip.MustParseAddrPort(c.to)
+			for i := range c.r.Steps {
+				c.r.Steps[i].N = i + 1
 			}
-			bare := c.f.judge(nil, &c.r)
-			p := c.f.judge(k, &c.r)
+			bare := c.f.Judge(nil, &c.r)
+			p := c.f.Judge(k, &c.r)
 			if p.Verdict != bare.Verdict {
 				t.Errorf("a cause has made %s of %s", p.Verdict, bare.Verdict)
 			}

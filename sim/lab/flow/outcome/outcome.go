@@ -1,10 +1,15 @@
-package flow
+// Package outcome sums the paths of a flow up to one verdict, over all picks of load balancers
+// and all answers to open questions.
+//
+// It must not know how paths were found: it reads their choices, verdicts and causes.
+package outcome
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/sim/lab/labfile"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -16,8 +21,20 @@ import (
 // flow is the one that holds in every world; where worlds differ, it is varies,
 // and the summary names the answers that decide.
 
-// maxWorlds bounds the worlds that are compared.
-const maxWorlds = 256
+// MaxPaths bounds the choices that are followed: as many as the most backends that a load
+// balancer may have.
+const MaxPaths = 1024
+
+// BuildParam is the question which build of Windows a node has.
+const BuildParam = "build"
+
+// AskBuild says how to find the build of a node.
+func AskBuild(node string) string {
+	return fmt.Sprintf("Ask with: kubectl get node %s -o jsonpath='{.status.nodeInfo.kernelVersion}', or on the node: cmd /c ver", node)
+}
+
+// MaxWorlds bounds the worlds that are compared.
+const MaxWorlds = 256
 
 // question is one that some path of a flow met.
 type question struct {
@@ -59,11 +76,11 @@ func questionsOf(paths []trace.Path) []question {
 }
 
 // worldsOf lists every combination of answers; ok is false when there are more
-// than maxWorlds.
+// than MaxWorlds.
 func worldsOf(qs []question) (ws []world, ok bool) {
 	ws = []world{{}}
 	for _, q := range qs {
-		if len(ws)*len(q.values) > maxWorlds {
+		if len(ws)*len(q.values) > MaxWorlds {
 			return nil, false
 		}
 		var next []world
@@ -114,9 +131,9 @@ func endingIn(w world, qs []question, paths []trace.Path) ending {
 	return e
 }
 
-// summarise sets the verdict of a trace from its paths; complete says that no path was
+// Summarise sets the verdict of a trace from its paths; complete says that no path was
 // left out.
-func summarise(t *trace.Trace, complete bool) {
+func Summarise(t *trace.Trace, complete bool) {
 	first := &t.Paths[0]
 	t.Verdict, t.Reason, t.Summary = first.Verdict, first.Reason, first.Summary
 	for i := range t.Paths {
@@ -135,7 +152,7 @@ func summarise(t *trace.Trace, complete bool) {
 	switch {
 	case !ok || !complete && !differ && ends[0].verdict != trace.Varies:
 		t.Verdict, t.Reason, t.Grade = trace.Unknown, trace.ModelHole, evidence.Unknown
-		t.Summary = fmt.Sprintf("There are more than %d paths; those tried ended alike, and the others were not tried.", maxPaths)
+		t.Summary = fmt.Sprintf("There are more than %d paths; those tried ended alike, and the others were not tried.", MaxPaths)
 		if !ok {
 			t.Summary = fmt.Sprintf("%d questions that no source decides are on the path, too many to try all answers. Pin some in the lab: %s.",
 				len(qs), paramsOf(qs))
@@ -157,7 +174,7 @@ func summarise(t *trace.Trace, complete bool) {
 			// A way that was not tried may work.
 			t.Verdict, t.Reason, t.Grade, t.Open = trace.Unknown, trace.ModelHole, evidence.Unknown, nil
 		}
-		t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", maxPaths)
+		t.Summary += fmt.Sprintf(" There are more than %d; the others were not tried.", MaxPaths)
 	}
 	if t.Reason == trace.ICMPNotTranslated {
 		t.Hints = append(t.Hints, "TCP and UDP are translated on the same path: try "+t.Flow.To+" with a port")
@@ -178,7 +195,7 @@ func nameCauses(t *trace.Trace, w world, qs []question) {
 	if t.Verdict != trace.Varies {
 		t.Summary = fmt.Sprintf("All %d paths were tried, and all fail.", len(t.Paths))
 	}
-	t.Summary += fmt.Sprintf(" There are %d causes: %s", len(t.Causes), numbered(t.Causes))
+	t.Summary += fmt.Sprintf(" There are %d causes: %s", len(t.Causes), Numbered(t.Causes))
 }
 
 // causesOf are the causes for which paths fail, one for each reason, in the order of
@@ -196,7 +213,7 @@ func causesOf(paths []trace.Path) []string {
 			all = append(all, p.Causes...)
 			continue
 		}
-		all = append(all, causeOf(p))
+		all = append(all, CauseOf(p))
 	}
 	if len(all) < 2 {
 		return nil
@@ -204,22 +221,22 @@ func causesOf(paths []trace.Path) []string {
 	return all
 }
 
-// causeOf says why a path failed: its cause, else the title of its reason and where it
+// CauseOf says why a path failed: its cause, else the title of its reason and where it
 // ended.
-func causeOf(p *trace.Path) string {
+func CauseOf(p *trace.Path) string {
 	if p.Cause != "" {
 		return p.Cause
 	}
 	e, ok := trace.Explain(p.Reason)
-	title := strings.TrimSuffix(sentence(e.Title), ".")
+	title := strings.TrimSuffix(trace.Sentence(e.Title), ".")
 	if !ok || strings.HasPrefix(p.Summary, title) {
 		return p.Summary
 	}
 	return title + ": " + p.Summary
 }
 
-// numbered puts sentences behind numbers.
-func numbered(all []string) string {
+// Numbered puts sentences behind numbers.
+func Numbered(all []string) string {
 	parts := make([]string, len(all))
 	for i, s := range all {
 		parts[i] = fmt.Sprintf("(%d) %s", i+1, s)
@@ -238,16 +255,17 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 		// Sources are clear, and the lab is not: nothing holds of this cluster.
 		t.Verdict, t.Reason = trace.Unknown, trace.MissingFact
 	}
-	t.Summary = sentence(condition(qs, deciding, ws, ends))
+	t.Summary = trace.Sentence(condition(qs, deciding, ws, ends))
 	onBuilds := buildsIn(qs, deciding)
 	if len(onBuilds) > 0 && len(t.Summary) > longCondition {
 		t.Summary = fmt.Sprintf("The verdict depends on the Windows build of %s, which is not known: it is %s, depending on the build.",
 			strings.Join(onBuilds, " and that of "), verdictsIn(ends))
 	}
 	for _, n := range onBuilds {
-		t.Summary += " " + askBuild(n) + "."
+		t.Summary += " " + AskBuild(n) + "."
 	}
-	if t.Reason == trace.DecidedByQuestion && slices.ContainsFunc(deciding, func(i int) bool { return qs[i].param == assumedParam }) {
+	if t.Reason == trace.DecidedByQuestion && slices.ContainsFunc(deciding,
+		func(i int) bool { return qs[i].param == labfile.ParamAssumedNodes }) {
 		t.Reason = trace.MissingFact
 	}
 	if cause := t.Paths[0].Cause; cause != "" && !slices.ContainsFunc(t.Paths, func(p trace.Path) bool { return p.Cause != cause }) {
@@ -263,12 +281,12 @@ func decide(t *trace.Trace, qs []question, ws []world, ends []ending) {
 			}
 		}
 		t.Open = append(t.Open, o)
-		if q.param == assumedParam {
+		if q.param == labfile.ParamAssumedNodes {
 			t.Hints = append(t.Hints,
 				"collect the state of the nodes: winlab.exe collect BUNDLE on Windows, iptables-save, ip route and ip neigh on Linux; assumed: of a node in the lab says why its state is not known")
 			continue
 		}
-		if q.param == buildParam {
+		if q.param == BuildParam {
 			t.Hints = append(t.Hints, fmt.Sprintf("set the build of %s: --windows BUILD, or build: of the node in the lab", q.about))
 			continue
 		}
@@ -283,7 +301,7 @@ const longCondition = 600
 // buildsIn are the nodes whose builds are among questions.
 func buildsIn(qs []question, of []int) (nodes []string) {
 	for _, i := range of {
-		if qs[i].param == buildParam {
+		if qs[i].param == BuildParam {
 			nodes = append(nodes, qs[i].about)
 		}
 	}
@@ -395,4 +413,25 @@ func countsText(paths []trace.Path) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// AnswerHere says which answers to the deciding questions a network that runs has.
+func AnswerHere(t *trace.Trace) {
+	if len(t.Open) == 0 || len(t.Paths) == 0 {
+		return
+	}
+	qs := questionsOf(t.Paths)
+	var means []string
+	for i := range t.Open {
+		o := &t.Open[i]
+		for j := range qs {
+			if q := &qs[j]; q.param == o.Param && q.about == o.About {
+				o.Here = q.values[0]
+				means = append(means, q.meaningOf(0))
+			}
+		}
+	}
+	e := endingIn(make(world, len(qs)), qs, t.Paths)
+	t.Hints = slices.Insert(t.Hints, 0, fmt.Sprintf("the running network has the first answer: %s; there the flow is %s",
+		strings.Join(means, ", "), e.verdict))
 }

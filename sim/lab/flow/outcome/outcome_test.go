@@ -1,4 +1,4 @@
-package flow
+package outcome
 
 import (
 	"strings"
@@ -40,7 +40,7 @@ func TestSummarise(t *testing.T) {
 			for _, l := range strings.Split(c.paths, "\n") {
 				tr.Paths = append(tr.Paths, pathOf(t, l))
 			}
-			summarise(tr, true)
+			Summarise(tr, true)
 			if got := string(tr.Verdict) + " " + string(tr.Reason); got != c.verdict || tr.Summary != c.summary {
 				t.Errorf("got %s: %q\nwant %s: %q", got, tr.Summary, c.verdict, c.summary)
 			}
@@ -100,7 +100,7 @@ func TestFails(t *testing.T) {
 		for _, l := range strings.Split(paths, "\n") {
 			tr.Paths = append(tr.Paths, pathOf(t, l))
 		}
-		summarise(tr, true)
+		Summarise(tr, true)
 		if tr.Fails() != want {
 			t.Errorf("%q: fails is %v, want %v", paths, !want, want)
 		}
@@ -120,9 +120,24 @@ func TestSummariseIncomplete(t *testing.T) {
 		for _, l := range strings.Split(paths, "\n") {
 			tr.Paths = append(tr.Paths, pathOf(t, l))
 		}
-		summarise(tr, false)
+		Summarise(tr, false)
 		if tr.Verdict != want || tr.Fails() || !strings.Contains(tr.Summary, "not tried") {
 			t.Errorf("%q: %s, fails %v, %q; want %s", paths, tr.Verdict, tr.Fails(), tr.Summary, want)
 		}
+	}
+}
+
+// A trace that did not follow every path is not called delivered.
+func TestMoreWaysThanAreTried(t *testing.T) {
+	t.Parallel()
+	tr := &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Delivered}}}
+	Summarise(tr, false)
+	if tr.Verdict != trace.Unknown || tr.Reason != trace.ModelHole {
+		t.Errorf("got %s %s", tr.Verdict, tr.Reason)
+	}
+	tr = &trace.Trace{Paths: []trace.Path{{Verdict: trace.Delivered}, {Verdict: trace.Dropped}}}
+	Summarise(tr, true)
+	if tr.Verdict != trace.Varies || tr.Summary != "2 paths are possible: 1 delivered, 1 dropped." {
+		t.Errorf("got %s: %s", tr.Verdict, tr.Summary)
 	}
 }
