@@ -150,6 +150,16 @@ func TestLintTwo(t *testing.T) {
 	}
 }
 
+// TestLintNoCause lints two entries of one page that say nothing of causes.
+func TestLintNoCause(t *testing.T) {
+	first := strings.Replace(good, "cause: A cause.\n", "", 1)
+	second := strings.NewReplacer("id: 7", "id: 8", "A title", "Another").Replace(first)
+	expectMistake(t, fstest.MapFS{"0007-a.yaml": {Data: []byte(first)}, "0008-b.yaml": {Data: []byte(second)}}, "")
+	if first == good {
+		t.Error("the entry still has its cause")
+	}
+}
+
 // expectMistake loads and lints, and wants one mistake that contains a text, or none.
 func expectMistake(t *testing.T, fsys fstest.MapFS, want string) {
 	t.Helper()

@@ -42,8 +42,8 @@ func Lint(r *Register, exists func(name string) bool) strict.Mistakes {
 			l.say(e, "title", "%s has the same title; make one entry of both, or say how they differ", first)
 		}
 		titles[title] = e.file
-		if len(e.Sources) == 0 {
-			continue
+		if len(e.Sources) == 0 || normal(e.Cause) == "" {
+			continue // several issues of one page whose causes nobody gives
 		}
 		cause := [2]string{strings.ToLower(e.Sources[0].URL), normal(e.Cause)}
 		if first, ok := causes[cause]; ok {
