@@ -118,7 +118,9 @@ func (r *rule) count(text string, t claims.Target) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := Input{name: name, listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+	in := Input{name: name, listed: true, open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
 	doc, err := run(context.Background(), []Input{in}, []*rule{r}, Options{Targets: []claims.Target{t}, NetworkGiven: true})
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/ctxio"
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
@@ -31,7 +32,7 @@ type Input struct {
 	// listed is set when somebody named the file, and not when it was found in a
 	// folder, where files that are not manifests are passed over.
 	listed bool
-	open   func() (io.ReadCloser, error)
+	open   func(context.Context) (io.ReadCloser, error)
 	// patch is set for what a kustomization merges into other objects.
 	patch bool
 }
@@ -51,7 +52,9 @@ func Inputs(args []string, stdin io.Reader, exclude ...string) ([]Input, error) 
 	}
 	for _, a := range args {
 		if a == "-" {
-			inputs = append(inputs, Input{name: "-", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(stdin), nil }})
+			inputs = append(inputs, Input{name: "-", listed: true, open: func(ctx context.Context) (io.ReadCloser, error) {
+				return io.NopCloser(ctxio.Reader(ctx, stdin)), nil
+			}})
 			continue
 		}
 		info, err := os.Stat(a)
@@ -82,7 +85,9 @@ func folder(root string, out []excluder) []Input {
 	var inputs []Input
 	patches := map[string]bool{}
 	cannot := func(path string, err error) {
-		inputs = append(inputs, Input{name: path, listed: true, open: func() (io.ReadCloser, error) { return nil, err }})
+		inputs = append(inputs, Input{name: path, listed: true, open: func(context.Context) (io.ReadCloser, error) {
+			return nil, err
+		}})
 	}
 	start := root
 	if info, err := os.Lstat(root); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -141,8 +146,8 @@ func exists(path string) bool {
 func patchesIn(dir string) []string {
 	var all []string
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || len(text) > source.MaxDocument {
+		text, err := input.ReadFile(filepath.Join(dir, name), source.MaxDocument)
+		if err != nil {
 			continue
 		}
 		var k struct {
@@ -162,7 +167,9 @@ func patchesIn(dir string) []string {
 }
 
 func file(path string, listed bool) Input {
-	return Input{name: path, listed: listed, open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	return Input{name: path, listed: listed, open: func(ctx context.Context) (io.ReadCloser, error) {
+		return input.Open(ctx, path, input.Document)
+	}}
 }
 
 // read is what a file holds.
@@ -226,7 +233,7 @@ func readFile(ctx context.Context, in Input, o manifest.Options) (r read, text [
 	if in.patch {
 		return read{documents: 1, passed: map[string]int{"patch of a kustomization": 1}}, nil
 	}
-	f, err := in.open()
+	f, err := in.open(ctx)
 	if err != nil {
 		if at := (*fs.PathError)(nil); errors.As(err, &at) {
 			err = at.Err // the message begins with the file
@@ -235,14 +242,13 @@ func readFile(ctx context.Context, in Input, o manifest.Options) (r read, text [
 		return r, text
 	}
 	defer f.Close()
-	all := ctxio.Reader(ctx, f) // a pipe blocks until something is written
-	head, err := io.ReadAll(io.LimitReader(all, source.MaxDocument+1))
+	head, err := io.ReadAll(io.LimitReader(f, source.MaxDocument+1))
 	if err != nil {
 		r.mistakes = strict.Mistakes{{File: in.name, Message: oneLine(err)}}
 		return r, text
 	}
 	if len(head) > source.MaxDocument {
-		return readManifests(in.name, io.MultiReader(bytes.NewReader(head), all), o), nil
+		return readManifests(in.name, io.MultiReader(bytes.NewReader(head), f), o), nil
 	}
 	text = source.Text(head)
 	if len(bytes.TrimSpace(text)) == 0 {

@@ -49,7 +49,9 @@ func FuzzRun(f *testing.F) {
 		{Kubernetes: "1.36", Release: "2022", Network: "overlay", Proxy: "kernelspace-dsr", Runtime: "containerd"},
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		in := Input{name: "f.yaml", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+		in := Input{name: "f.yaml", listed: true, open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(text)), nil
+		}}
 		doc, err := run(context.Background(), []Input{in}, rules, Options{Targets: targets, OS: "windows"})
 		if err != nil {
 			t.Fatal(err)

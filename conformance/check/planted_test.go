@@ -53,7 +53,8 @@ func TestPlanted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := Input{name: "planted.yaml", listed: true, open: func() (io.ReadCloser, error) {
+		in := Input{name: "planted.yaml", listed: true, open: func(context.Context) (io.ReadCloser, error) {
+
 			return io.NopCloser(strings.NewReader(p.Manifest)),
 				nil
 		}}

@@ -52,7 +52,9 @@ func TestReadAgain(t *testing.T) {
 				"  containers: [{name: a, image: example.com/a, resources: {limits: {cpu: 1, memory: 1Gi}}}]\n", containerd36, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := Input{name: c.file, listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c.text)), nil }}
+			in := Input{name: c.file, listed: true, open: func(context.Context) (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader(c.text)), nil
+			}}
 			doc, err := Run(context.Background(), []Input{in}, Options{Targets: []claims.Target{c.target}, Ledger: l})
 			if err != nil {
 				t.Fatal(err)

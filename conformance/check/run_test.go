@@ -76,7 +76,9 @@ func find(t *testing.T, text, system string, targets ...claims.Target) *findings
 
 func findIn(t *testing.T, l *claims.Ledger, text, system string, targets ...claims.Target) *findings.Document {
 	t.Helper()
-	in := Input{name: "f.yaml", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	in := Input{name: "f.yaml", listed: true, open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(text)), nil
+	}}
 	doc, err := Run(context.Background(), []Input{in}, Options{Targets: targets, Ledger: l, OS: system})
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +270,9 @@ func TestWords(t *testing.T) {
 // network the nodes have; two that disagree each speak for themselves only.
 func TestTheNetworkOfTheFiles(t *testing.T) {
 	in := func(name, text string) Input {
-		return Input{name: name, listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+		return Input{name: name, listed: true, open: func(context.Context) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(text)), nil
+		}}
 	}
 	overlay := in("a.conf", `{"cniVersion": "0.2.0", "name": "vxlan0", "type": "flannel", "delegate": {"type": "win-overlay"}}`)
 	bridge := in("b.conf", `{"cniVersion": "0.2.0", "name": "cbr0", "type": "win-bridge"}`)

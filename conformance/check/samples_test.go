@@ -95,7 +95,9 @@ func TestManifestsOfOthers(t *testing.T) {
 			if s.Chart != "" {
 				text := render(t, helm, filepath.Join(dir, s.Chart), s)
 				s.hold(t, l,
-					[]Input{{name: "chart.yaml", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}})
+					[]Input{{name: "chart.yaml", listed: true, open: func(context.Context) (io.ReadCloser, error) {
+						return io.NopCloser(bytes.NewReader(text)), nil
+					}}})
 				return
 			}
 			inputs, err := Inputs([]string{filepath.Join(dir, s.Path)}, nil)

@@ -20,7 +20,9 @@ func checked(t *testing.T, o Options, texts ...string) *findings.Document {
 	var inputs []Input
 	for i, text := range texts {
 		inputs = append(inputs, Input{name: fmt.Sprintf("f%d.yaml", i), listed: true,
-			open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }})
+			open: func(context.Context) (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader(text)), nil
+			}})
 	}
 	if o.Targets == nil {
 		o.Targets = []claims.Target{{Kubernetes: "1.36", Release: "2022", Network: "l2bridge", Proxy: "kernelspace", Runtime: "containerd"}}
@@ -223,7 +225,9 @@ func TestInterrupted(t *testing.T) {
 		targets = append(targets, claims.Target{Kubernetes: m, Release: "2022", Network: "l2bridge", Proxy: "kernelspace", Runtime: "containerd"})
 	}
 	text := fmt.Sprintf(template, "", "", "")
-	in := Input{name: "pod.yaml", listed: true, open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	in := Input{name: "pod.yaml", listed: true, open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(text)), nil
+	}}
 	doc, err := Run(ctx, []Input{in}, Options{Targets: targets, Progress: func(done, total int, what string) {
 		if total == len(targets) && done == 2 {
 			stop()

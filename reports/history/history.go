@@ -14,7 +14,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/reports/result"
 )
@@ -143,7 +145,7 @@ func filesOf(dir string) ([]string, error) {
 }
 
 func fromIndex(dir string, files []string) ([]result.Point, bool) {
-	b, err := os.ReadFile(filepath.Join(dir, indexFile))
+	b, err := input.ReadFile(filepath.Join(dir, indexFile), input.Document)
 	if err != nil {
 		return nil, false
 	}
@@ -163,7 +165,7 @@ func write(dir string, points []result.Point) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, indexFile), append(b, '\n'), 0o644)
+	return outfile.Update(filepath.Join(dir, indexFile), append(b, '\n'), 0o666)
 }
 
 func pointOf(doc *result.Document) result.Point {

@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/input"
+	"github.com/winlab-dev/winlab/internal/outfile"
 )
 
 const (
@@ -34,13 +37,13 @@ func Save(dir string, doc *Document) error {
 	zipped := filepath.Join(dir, TraceFile)
 	if len(traces) > 0 {
 		out.TraceFile = TraceFile
-		if err := writeWhole(zipped, func(w io.Writer) error { return writeTraces(w, traces) }); err != nil {
+		if err := outfile.Write(zipped, 0o666, func(w io.Writer) error { return writeTraces(w, traces) }); err != nil {
 			return err
 		}
 	} else if err := os.Remove(zipped); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeWhole(filepath.Join(dir, File), func(w io.Writer) error { return writeLine(w, out) })
+	return outfile.Write(filepath.Join(dir, File), 0o666, func(w io.Writer) error { return writeLine(w, out) })
 }
 
 // SaveWithoutTraces writes results.json only, for a history of runs.
@@ -52,21 +55,7 @@ func SaveWithoutTraces(file string, doc *Document) error {
 	if len(traces) > 0 {
 		out.TraceFile = TraceFile
 	}
-	return writeWhole(file, func(w io.Writer) error { return writeLine(w, out) })
-}
-
-// writeWhole writes a file beside its place and moves it there.
-func writeWhole(file string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return os.Rename(f.Name(), file)
+	return outfile.Write(file, 0o666, func(w io.Writer) error { return writeLine(w, out) })
 }
 
 // Load reads a document from the folder of a run, or from its results.json, with the
@@ -81,7 +70,7 @@ func Load(path string) (*Document, error) {
 	if ext := strings.ToLower(filepath.Ext(file)); ext == ".html" || ext == ".xml" || ext == ".yaml" || ext == ".zip" {
 		return nil, fmt.Errorf("%s: give the results.json beside it, or the folder", path)
 	}
-	b, err := os.ReadFile(file)
+	b, err := input.ReadFile(file, input.Document)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file != path:
 		return nil, fmt.Errorf("%s has no %s: it is not a folder that winlab run wrote", path, File)

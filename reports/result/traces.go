@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
 
@@ -272,11 +273,15 @@ func writeTraces(w io.Writer, traces map[string]*content) error {
 // readTraces reads those traces of a file that are wanted, and checks that each is what
 // its name says.
 func readTraces(file string, wanted map[string]bool) (map[string]*readTrace, error) {
-	z, err := zip.OpenReader(file)
+	in, size, err := input.OpenRegular(file, input.Stream)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	z, err := zip.NewReader(in, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	defer z.Close()
 	traces := map[string]*readTrace{}
 	left := int64(tracesLimit)
 	var errs []error

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -132,7 +133,7 @@ func replace(dir string, files map[string][]byte) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(file, text, 0o644); err != nil {
+		if err := outfile.WriteFile(file, text, 0o666); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
@@ -60,7 +61,7 @@ func find(paths []string) ([]string, error) {
 
 // isLab looks for the head of a lab without reading the whole file as one.
 func isLab(path string) bool {
-	data, err := os.ReadFile(path)
+	data, err := input.ReadFile(path, input.Text)
 	return err == nil && strings.Contains(string(data), "apiVersion: "+labfile.APIVersion) &&
 		strings.Contains(string(data), "kind: "+labfile.Kind)
 }

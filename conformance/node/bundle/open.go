@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/winlab-dev/winlab/internal/input"
 )
 
 // Limits bound what is taken of a bundle; a field of 0 is that of [DefaultLimits].
@@ -81,7 +83,7 @@ func Is(path string) bool {
 
 // isZip reports whether a file may be a .zip.
 func isZip(path string) bool {
-	f, err := os.Open(path)
+	f, _, err := input.OpenRegular(path, input.Stream)
 	if err != nil {
 		return false
 	}
@@ -160,7 +162,7 @@ func (b *Bundle) Read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	return root.ReadFile(filepath.FromSlash(rel))
+	return input.ReadIn(root, filepath.FromSlash(rel), DefaultLimits.File)
 }
 
 // Size is how many bytes a file has, and Head its beginning: what is large is not read to learn
@@ -181,7 +183,7 @@ func (b *Bundle) Head(path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := root.Open(filepath.FromSlash(rel))
+	f, err := input.OpenIn(root, filepath.FromSlash(rel), input.Stream)
 	if err != nil {
 		return nil, err
 	}
@@ -285,11 +287,15 @@ type unpacking struct {
 
 // unpack unpacks a .zip as the files below prefix.
 func (u *unpacking) unpack(ctx context.Context, name, prefix string) (err error) {
-	z, err := zip.OpenReader(name)
+	in, size, err := input.OpenRegular(name, input.Stream)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	z, err := zip.NewReader(in, size)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", name, errNotZip, err)
 	}
-	defer func() { err = errors.Join(err, z.Close()) }()
 	if u.count += len(z.File); u.count > u.l.Files {
 		return fmt.Errorf("%s has %d files; up to %d are read", name, u.count, u.l.Files)
 	}
@@ -497,7 +503,7 @@ func (b *Bundle) digest(path string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := root.Open(filepath.FromSlash(rel))
+	f, err := input.OpenIn(root, filepath.FromSlash(rel), input.Stream)
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/winlab-dev/winlab/internal/outfile"
 )
 
 // Writer writes a bundle. What was added is on the disk at once, so that a collector that is
@@ -102,7 +104,7 @@ func (w *Writer) write(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Join(w.dir, filepath.FromSlash(path.Dir(name))), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(w.dir, filepath.FromSlash(name)), data, 0o600)
+	return outfile.WriteFile(filepath.Join(w.dir, filepath.FromSlash(name)), data, 0o600)
 }
 
 // Close writes the manifest and ends the bundle.

@@ -3,12 +3,12 @@ package diagnose
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/node/importer"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/findings"
 	"github.com/winlab-dev/winlab/sim/lab"
 	build "github.com/winlab-dev/winlab/sim/lab/cluster"
@@ -84,7 +84,7 @@ func asConfigured(ctx context.Context, dir string, r *importer.Result, nodes map
 		return nil, err
 	}
 	conf := filepath.Join(dir, "configured.conf")
-	if err := os.WriteFile(conf, r.Config, 0o600); err != nil {
+	if err := outfile.WriteFile(conf, r.Config, 0o600); err != nil {
 		return nil, err
 	}
 	s := f.Lab.Spec

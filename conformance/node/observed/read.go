@@ -14,6 +14,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
@@ -36,7 +37,7 @@ func Read(ctx context.Context, dir string) (*Node, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("%s is a file; winlab doctor takes a folder with files from one node", dir)
 	}
-	n, err := readFS(ctx, os.DirFS(dir))
+	n, err := readFS(ctx, input.DirFS(dir, input.Stream))
 	if err != nil {
 		return nil, err
 	}

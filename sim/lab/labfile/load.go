@@ -17,6 +17,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/trace"
 )
@@ -120,7 +121,7 @@ func (f *File) Inputs() ([]Input, error) {
 		}
 	})
 	for _, path := range slices.Sorted(maps.Keys(names)) {
-		data, err := os.ReadFile(path)
+		data, err := input.ReadFile(path, input.Document)
 		if err != nil {
 			return nil, err
 		}
@@ -217,24 +218,20 @@ func withoutDuplicates(n *yaml.Node) *yaml.Node {
 
 // read reads a file, checks its form and merges it over its base.
 func read(path string, found *strict.Mistakes, under []string) *yaml.Node {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		*found = append(*found, strict.Mistake{File: path, Message: "there is no such file"})
-		return nil
-	case err != nil:
-		*found = append(*found, strict.Mistake{File: path, Message: err.Error()})
-		return nil
-	case info.IsDir():
-		*found = append(*found, strict.Mistake{File: path, Message: "this is a folder; name a lab file in it"})
-		return nil
-	case info.Size() > maxSize:
-		*found = append(*found, tooBig(path, info.Size()))
-		return nil
-	}
-	data, err := os.ReadFile(path)
+	data, err := input.ReadFile(path, maxSize)
 	if err != nil {
-		*found = append(*found, strict.Mistake{File: path, Message: err.Error()})
+		var large *input.LimitError
+		var at *fs.PathError
+		m := strict.Mistake{File: path, Message: err.Error()}
+		switch {
+		case errors.As(err, &large):
+			m = tooBig(path, large.Size)
+		case errors.Is(err, fs.ErrNotExist):
+			m.Message = "there is no such file"
+		case errors.As(err, &at):
+			m.Message = at.Err.Error()
+		}
+		*found = append(*found, m)
 		return nil
 	}
 	return parse(path, data, found, under)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -152,10 +152,14 @@ func (f *File) readManifests() (*Manifests, error) {
 
 // read adds all documents of a file; file is how it is named to people.
 func (m *Manifests) read(path, file string) strict.Mistakes {
-	data, err := os.ReadFile(path)
+	data, err := input.ReadFile(path, input.Document)
 	if err != nil {
 		return strict.Mistakes{{File: file, Message: err.Error()}}
 	}
+	return m.readText(file, data)
+}
+
+func (m *Manifests) readText(file string, data []byte) strict.Mistakes {
 	var found strict.Mistakes
 	next := documents(data)
 	line := 1

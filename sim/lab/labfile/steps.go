@@ -27,7 +27,9 @@ type Step struct {
 	Delete []string `yaml:"delete,omitempty"`
 	// Apply are files with manifests, Objects the same written here: workloads,
 	// pods and Services that are new or say something else than before.
-	Apply   []string         `yaml:"apply,omitempty"`
+	Apply []string `yaml:"apply,omitempty"`
+	// Texts are manifests that were read already: their files may be those of another program.
+	Texts   []Text           `yaml:"-" json:"-"`
 	Objects []map[string]any `yaml:"objects,omitempty"`
 	// Pods come, or those that are there change: ready, terminating, labels, ports.
 	Pods []Pod `yaml:"pods,omitempty"`
@@ -37,6 +39,12 @@ type Step struct {
 	// HNS are calls made to a node's HNS.
 	HNS   []HNSCall `yaml:"hns,omitempty"`
 	Flows []Flow    `yaml:"flows,omitempty"`
+}
+
+// Text is what a file says, and its name for people.
+type Text struct {
+	Name string
+	Data []byte
 }
 
 // Start is the name of the time before the first step.

@@ -21,6 +21,9 @@ func (f *File) StepManifests(step int) (*Manifests, error) {
 	for _, name := range s.Apply {
 		found = append(found, m.read(f.PathOf(name), f.Shown(f.PathOf(name)))...)
 	}
+	for _, t := range s.Texts {
+		found = append(found, m.readText(t.Name, t.Data)...)
+	}
 	for i, o := range s.Objects {
 		at := f.Origin("", "spec", "steps", step, "objects", i)
 		doc, err := yaml.Marshal(o)

@@ -3,9 +3,9 @@ package plan
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
@@ -130,7 +130,7 @@ func (p *Plan) dockerBridges() {
 
 func readConf[T any](f *labfile.File, name string, parse func(string, []byte) (*T, error)) (*T, error) {
 	path := f.PathOf(name)
-	data, err := os.ReadFile(path)
+	data, err := input.ReadFile(path, input.Text)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
@@ -41,7 +43,7 @@ func ReadShown(shown func(path string) string, paths ...string) (*Node, error) {
 			n.folder(p)
 			continue
 		}
-		data, err := os.ReadFile(p)
+		data, err := input.ReadFile(p, input.Document)
 		if err != nil {
 			return nil, err
 		}
@@ -145,11 +147,11 @@ func (n *Node) folder(dir string) {
 	// lines of logs.
 	slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(rank(a)+a, rank(b)+b) })
 	for _, name := range names {
-		if info, err := os.Stat(name); err == nil && info.Size() > maxFile {
-			n.Files = append(n.Files, File{Name: name, Skipped: fmt.Sprintf("it has %d bytes; the limit is %d", info.Size(), maxFile)})
+		data, err := input.ReadFile(name, maxFile)
+		if large := (*input.LimitError)(nil); errors.As(err, &large) {
+			n.Files = append(n.Files, File{Name: name, Skipped: fmt.Sprintf("it has %d bytes; the limit is %d", large.Size, large.Limit)})
 			continue
 		}
-		data, err := os.ReadFile(name)
 		if err != nil {
 			n.mistake(name, 0, "cannot be read: %v", err)
 			continue

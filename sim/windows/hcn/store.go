@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"syscall"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
@@ -75,7 +76,7 @@ func openStore(dir string, svc *hns.Service, l *log.Logger) (*store, error) {
 
 func (st *store) load(svc *hns.Service) error {
 	name := filepath.Join(st.dir, stateFile)
-	text, err := os.ReadFile(name)
+	text, err := input.ReadFile(name, input.Document)
 	if errors.Is(err, fs.ErrNotExist) {
 		left, err := filepath.Glob(filepath.Join(st.dir, "journal-*.jsonl"))
 		if err != nil {
@@ -123,7 +124,7 @@ func (st *store) load(svc *hns.Service) error {
 // being written when the process died, and no client has an answer for it.
 func (st *store) replay(svc *hns.Service) error {
 	name := filepath.Join(st.dir, journalName(st.head.Journal))
-	text, err := os.ReadFile(name)
+	text, err := input.ReadFile(name, input.Document)
 	if err != nil {
 		return fmt.Errorf("state: %w", err)
 	}

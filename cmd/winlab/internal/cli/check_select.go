@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +11,10 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/input"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/findings"
+	"io/fs"
 )
 
 // findingForms are the forms in which findings are written.
@@ -102,9 +103,12 @@ func (s *selectFlags) read(cmd *cobra.Command, l *claims.Ledger) (*selection, er
 		out.ignore = append(out.ignore, one)
 	}
 	if s.baseline != "" {
-		f, err := os.Open(s.baseline)
-		if err != nil {
+		f, err := input.Open(cmd.Context(), s.baseline, input.Document)
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil, usagef("--baseline %s: there is no such file; make one with: %s -o json ... > %s", s.baseline, cmd.CommandPath(), s.baseline)
+		}
+		if err != nil {
+			return nil, usagef("--baseline: %w", err)
 		}
 		defer f.Close()
 		if out.baseline, err = findings.Read(f); err != nil {
@@ -126,20 +130,8 @@ func writable(list []string) ([]formFile, error) {
 			return nil, usagef("--write %s: write FORM=FILE, with one of the forms %s, for example sarif=findings.sarif", text,
 				strings.Join(findingForms, ", "))
 		}
-		dir := filepath.Dir(name)
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, usagef("--write %s: there is no folder %s; make it first", text, dir)
-		}
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			return nil, usagef("--write %s: %s is a folder; name a file", text, name)
-		}
-		probe, err := os.CreateTemp(dir, ".winlab-*")
-		if err != nil {
-			return nil, usagef("--write %s: nothing can be written in %s: %v", text, dir, errors.Unwrap(err))
-		}
-		probe.Close()
-		if err := os.Remove(probe.Name()); err != nil {
-			return nil, err
+		if err := outfile.Check(name); err != nil {
+			return nil, usagef("--write %s: %w", text, err)
 		}
 		out = append(out, formFile{form, name})
 	}
@@ -153,7 +145,7 @@ func (s *selection) put(doc *findings.Document) error {
 		if err := writeFindings(&b, doc, f.form, false); err != nil {
 			return err
 		}
-		if err := os.WriteFile(f.name, []byte(b.String()), 0o644); err != nil {
+		if err := outfile.WriteFile(f.name, []byte(b.String()), 0o666); err != nil {
 			return fmt.Errorf("--write %s=%s: %w", f.form, f.name, err)
 		}
 	}

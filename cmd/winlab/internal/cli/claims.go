@@ -10,6 +10,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/input"
 )
 
 func (a *app) claimsCmd() *cobra.Command {
@@ -114,7 +115,7 @@ func loadClaims(args []string) (*claims.Ledger, error) {
 	case err != nil || !i.IsDir():
 		return nil, usagef("%s is not a folder; name the folder with the claims' YAML files", args[0])
 	}
-	return claims.LoadFS(os.DirFS(args[0]), "*.yaml")
+	return claims.LoadFS(input.DirFS(args[0], input.Text), "*.yaml")
 }
 
 func isMistakes(err error) bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
@@ -73,6 +74,7 @@ func (a *app) run() int {
 	// program and one to its group in the same instant, and what was begun is to be undone then.
 	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
 	collectLate()
+	input.Forget()
 	root := a.root()
 	root.SetArgs(a.args)
 	root.SetOut(a.out)

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/winlab-dev/winlab/internal/ctxio"
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 	"github.com/winlab-dev/winlab/sim/windows/hcn/shims"
@@ -50,7 +49,7 @@ reply. REQUEST is JSON; - reads it from standard input. Exit code 1 when HNS ref
 			request = args[2]
 		}
 		if request == "-" {
-			text, err := io.ReadAll(ctxio.Reader(cmd.Context(), cmd.InOrStdin()))
+			text, err := input.ReadAll(cmd.Context(), "standard input", cmd.InOrStdin(), input.Text)
 			if err != nil {
 				return err
 			}
@@ -156,7 +155,7 @@ build would answer the same program. Exit code 1 when an answer differs.`,
 	f.add(cmd)
 	out := output(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		in, err := os.Open(args[0])
+		in, _, err := input.OpenRegular(args[0], input.Stream)
 		if err != nil {
 			return err
 		}
@@ -228,7 +227,7 @@ it needs Wine's own DLL in the same folder under the name wine_iphlpapi.dll, and
 
 // buildOfLog reads the build from the first line of a log and goes back to its
 // beginning.
-func buildOfLog(name string, in *os.File) (string, error) {
+func buildOfLog(name string, in io.ReadSeeker) (string, error) {
 	line, err := bufio.NewReader(in).ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", err

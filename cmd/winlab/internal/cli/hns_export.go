@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/cluster"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
@@ -100,7 +101,7 @@ func (a *app) writeParts(parts map[string][]byte, to, form string) error {
 			_, err := a.out.Write(data)
 			return err
 		}
-		return os.WriteFile(to, data, 0o644)
+		return outfile.WriteFile(to, data, 0o666)
 	}
 	if to == "" {
 		return usagef("the form %s has several files; name a folder for them with -w", form)
@@ -110,7 +111,7 @@ func (a *app) writeParts(parts map[string][]byte, to, form string) error {
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(at, parts[name], 0o644); err != nil {
+		if err := outfile.WriteFile(at, parts[name], 0o666); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/sim/windows/hcn"
 )
 
@@ -58,7 +59,7 @@ every call is written as a line of JSON; winlab hns replay repeats the calls.`,
 			return err
 		}
 		if addressFile != "" {
-			if err := writeWhole(addressFile, v.Addr()+"\n"); err != nil {
+			if err := outfile.WriteFile(addressFile, []byte(v.Addr()+"\n"), 0o666); err != nil {
 				return errors.Join(err, v.Close())
 			}
 			defer func() { _ = os.Remove(addressFile) }()
@@ -68,12 +69,4 @@ every call is written as a line of JSON; winlab hns replay repeats the calls.`,
 		return v.Serve(cmd.Context())
 	}
 	return cmd
-}
-
-// writeWhole writes a file that others wait for: it is whole when it is there.
-func writeWhole(name, text string) error {
-	if err := os.WriteFile(name+".new", []byte(text), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
 }

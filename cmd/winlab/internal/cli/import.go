@@ -13,6 +13,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/node/bundle"
 	"github.com/winlab-dev/winlab/conformance/node/importer"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/labfile"
 )
@@ -146,7 +147,7 @@ func writeLab(ctx context.Context, b *bundle.Bundle, out string) (r *importer.Re
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return err
 		}
-		return os.WriteFile(at, data, 0o644)
+		return outfile.WriteFile(at, data, 0o666)
 	}
 	for extra, data := range r.Extra {
 		if err := put(beside+"/"+extra, data); err != nil {

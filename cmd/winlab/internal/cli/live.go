@@ -72,6 +72,11 @@ func running(name string) (string, error) {
 
 // call asks a lab that is up to do something.
 func (a *app) call(ctx context.Context, name, verb string, args any) error {
+	return a.callWith(ctx, name, verb, args, stdio())
+}
+
+// callWith is call with other files than the standard ones.
+func (a *app) callWith(ctx context.Context, name, verb string, args any, files [3]*os.File) error {
 	name, err := running(name)
 	if err != nil {
 		return err
@@ -84,7 +89,7 @@ func (a *app) call(ctx context.Context, name, verb string, args any) error {
 		defer signal.Stop(signals)
 		ctx = context.WithoutCancel(ctx)
 	}
-	code, err := control.Do(ctx, name, verb, args, stdio(), signals)
+	code, err := control.Do(ctx, name, verb, args, files, signals)
 	switch {
 	case errors.Is(err, control.ErrNone):
 		names, _ := control.Names()
@@ -186,7 +191,7 @@ func (l *liveLab) handle(ctx context.Context, c control.Call) (int, error) {
 		return 0, decode(c.Args, func(program string) error { return l.logs(c.Stdio[1], program) })
 	case verbChange:
 		return 0, decode(c.Args, func(o changeArgs) error {
-			err := l.change(ctx, o)
+			err := l.change(ctx, c.Stdio[0], o)
 			if err == nil {
 				fmt.Fprintln(c.Stdio[2], o.Done)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/sim/live/control"
 )
 
@@ -47,7 +48,7 @@ MACHINE, only packets that it sends or receives.`,
 		case to == "-" && a.outTerm:
 			return usagef("standard output is a terminal; write to a file with -w FILE, or into a pipe")
 		case to != "-":
-			f, err := os.Create(to)
+			f, err := outfile.Stream(to)
 			if err != nil {
 				return err
 			}

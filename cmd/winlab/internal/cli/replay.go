@@ -1,18 +1,17 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/internal/capture"
-	"github.com/winlab-dev/winlab/internal/ctxio"
+	"github.com/winlab-dev/winlab/internal/input"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/sim/lab"
 	"github.com/winlab-dev/winlab/sim/lab/inject"
 	"github.com/winlab-dev/winlab/sim/lab/replay"
@@ -52,14 +51,11 @@ as they were; the comment of each packet is its verdict.`,
 		if err != nil {
 			return err
 		}
-		in, err := os.Open(args[1])
+		in, err := input.Open(cmd.Context(), args[1], input.Stream)
 		if err != nil {
 			return err
 		}
 		defer in.Close()
-		if isSameFile(in, to) {
-			return usagef("-w %s is the capture that is read; write another file", to)
-		}
 		s, err := a.play(cmd.Context(), c, in, to, port)
 		if err != nil {
 			return captureError(args[1], err)
@@ -72,16 +68,6 @@ as they were; the comment of each packet is its verdict.`,
 	return cmd
 }
 
-// isSameFile reports whether the file that is to be written is the one that is read.
-func isSameFile(in *os.File, to string) bool {
-	i, err := in.Stat()
-	if err != nil {
-		return false
-	}
-	j, err := os.Stat(to)
-	return err == nil && os.SameFile(i, j)
-}
-
 func captureError(name string, err error) error {
 	var f *capture.FormatError
 	if errors.As(err, &f) {
@@ -92,7 +78,6 @@ func captureError(name string, err error) error {
 
 func (a *app) play(ctx context.Context, c *lab.Cluster, in io.Reader, to, port string) (*replay.Summary, error) {
 	opt := replay.Options{Port: port}
-	in = ctxio.Reader(ctx, in) // it may be a pipe, in which nothing comes
 	if a.errTerm {
 		opt.Progress = func(n int) { fmt.Fprintf(a.err, "\r%d packets", n) }
 		defer fmt.Fprint(a.err, "\r\033[K")
@@ -101,7 +86,7 @@ func (a *app) play(ctx context.Context, c *lab.Cluster, in io.Reader, to, port s
 		return replay.Run(ctx, c, in, nil, opt)
 	}
 	var s *replay.Summary
-	err := writeFile(to, func(w *bufio.Writer) (err error) {
+	err := outfile.Write(to, 0o666, func(w io.Writer) (err error) {
 		s, err = replay.Run(ctx, c, in, w, opt)
 		return err
 	})

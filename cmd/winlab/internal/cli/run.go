@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/conformance/claims/verify"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/diff"
 	"github.com/winlab-dev/winlab/reports/history"
@@ -347,7 +348,7 @@ func writeReport(dir string, doc *result.Document) (*runSummary, error) {
 		if err := write(&b); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if err := os.WriteFile(name, b.Bytes(), 0o644); err != nil {
+		if err := outfile.WriteFile(name, b.Bytes(), 0o666); err != nil {
 			return nil, err
 		}
 	}

@@ -1,17 +1,16 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/winlab-dev/winlab/internal/capture"
+	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/sim/kube/dns"
 	"github.com/winlab-dev/winlab/sim/lab"
@@ -275,7 +274,7 @@ func writeTrace(name string, t *trace.Trace) error {
 	if len(places) == 0 {
 		return fmt.Errorf("%s is not written: the flow has no frame", name)
 	}
-	return writeFile(name, func(f *bufio.Writer) error {
+	return outfile.Write(name, 0o666, func(f io.Writer) error {
 		w, err := capture.NewWriter(f, places...)
 		if err != nil {
 			return err
@@ -293,24 +292,4 @@ func writeTrace(name string, t *trace.Trace) error {
 		}
 		return w.Close()
 	})
-}
-
-// writeFile writes a file through a buffer, and removes it when that fails.
-func writeFile(name string, write func(*bufio.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	b := bufio.NewWriterSize(f, 1<<20)
-	err = write(b)
-	if err == nil {
-		err = b.Flush()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		os.Remove(name)
-	}
-	return err
 }
