@@ -16,7 +16,7 @@ var (
 	// Environments are clouds, distributions and ways to run containers.
 	Environments = []string{
 		"aks", "aks-engine", "aks-hci", "eks", "gke", "rke", "rke2", "k3s", "openshift", "capz", "capi", "kubeadm", "rancher", "tanzu",
-		"vsphere", "hyper-v", "azure", "aws", "gcp", "docker", "swarm", "docker-desktop", "service-fabric", "nomad",
+		"vsphere", "hyper-v", "azure", "aws", "gcp", "docker", "swarm", "docker-desktop", "service-fabric", "nomad", "microk8s",
 	}
 	// Voices are who speaks in a source.
 	Voices = []string{"reporter", "maintainer", "fix", "docs", "release-notes"}
