@@ -2,7 +2,6 @@ package html
 
 import (
 	_ "embed"
-	"slices"
 
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -12,22 +11,18 @@ import (
 var changesTmpl string
 
 const (
-	// shownRuns is how many runs of a history stand in the report, shownChanges how many
-	// changes since an earlier run, shownClaims how many claims of each.
-	shownRuns    = 12
+	// shownChanges is how many changes since an earlier run the report has, shownClaims how
+	// many claims of each.
 	shownChanges = 8
 	shownClaims  = 12
 )
 
-// changes is what the first screen says of earlier runs.
+// changes is what the first screen says of an earlier run.
 type changes struct {
 	Since  *result.Since
 	Groups []changeView
 	// More is how many groups are not shown.
 	More int
-	Runs []runView
-	// Older is how many runs of the history are not shown.
-	Older int
 }
 
 type changeView struct {
@@ -39,17 +34,9 @@ type changeView struct {
 
 type claimName struct{ ID, Title string }
 
-// runView is a run of the history, with its share of cells as documented in percent.
-type runView struct {
-	result.Point
-	Agree, Own, Differ, Explained, Unknown, NotChecked int
-	Changed                                            int
-	First, Now                                         bool
-}
-
 // changesOf is nil where the document knows no earlier run.
 func changesOf(doc *result.Document) *changes {
-	if doc.Since == nil && len(doc.History) == 0 {
+	if doc.Since == nil {
 		return nil
 	}
 	titles := map[string]string{}
@@ -80,23 +67,6 @@ func changesOf(doc *result.Document) *changes {
 			v.More = len(g.Claims) + len(g.Flows) - len(v.Claims) - len(v.Flows)
 			out.Groups = append(out.Groups, v)
 		}
-	}
-	points := slices.Clone(doc.History)
-	slices.Reverse(points)
-	for i, p := range points {
-		if i == shownRuns {
-			out.Older = len(points) - i
-			break
-		}
-		p.Date, p.Tool = clean.Line(p.Date), clean.Line(p.Tool)
-		v := runView{Point: p, Agree: p.Outcomes[result.Agrees], Own: p.Outcomes[result.Own], Differ: p.Outcomes[result.Differs] +
-			p.Outcomes[result.Failed] + p.StaticsFailed + p.FlowsFailed,
-			Explained: p.Outcomes[result.Disputed], Unknown: p.Outcomes[result.Unknown], NotChecked: p.Outcomes[result.NotChecked],
-			First: p.Changed == nil, Now: i == 0}
-		if p.Changed != nil {
-			v.Changed = *p.Changed
-		}
-		out.Runs = append(out.Runs, v)
 	}
 	return out
 }

@@ -46,18 +46,6 @@ func Save(dir string, doc *Document) error {
 	return outfile.Write(filepath.Join(dir, File), 0o666, func(w io.Writer) error { return writeLine(w, out) })
 }
 
-// SaveWithoutTraces writes results.json only, for a history of runs.
-func SaveWithoutTraces(file string, doc *Document) error {
-	out, traces, err := prepare(doc)
-	if err != nil {
-		return err
-	}
-	if len(traces) > 0 {
-		out.TraceFile = TraceFile
-	}
-	return outfile.Write(file, 0o666, func(w io.Writer) error { return writeLine(w, out) })
-}
-
 // Load reads a document from the folder of a run, or from its results.json, with the
 // traces of the file beside it. Where that file is not there or lacks some, the document
 // has the others, and NoTraces says why. Errors are those of [Read], with the name of the

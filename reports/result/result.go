@@ -51,8 +51,6 @@ type Document struct {
 	Summary  Summary `json:"summary"`
 	// Since is what changed since an earlier run, if this one was compared with it.
 	Since *Since `json:"since,omitempty"`
-	// History are the earlier runs that were kept, the oldest first, and this one.
-	History []Point `json:"history,omitempty"`
 	// Facts are the facts that the traces' steps cite, by identifier.
 	Facts map[string]*evidence.Fact `json:"facts,omitempty"`
 }
@@ -91,26 +89,6 @@ type Change struct {
 	Claims []string `json:"claims,omitempty"`
 	Flows  []string `json:"flows,omitempty"`
 	Checks int      `json:"checks"`
-}
-
-// Point is one run of a history.
-type Point struct {
-	// File is the run's document in the folder of the history.
-	File string `json:"file"`
-	Date string `json:"date"`
-	Tool string `json:"tool"`
-	// Claims, Cells, Outcomes, StaticsFailed and FlowsFailed are as in Summary.
-	Claims        int            `json:"claims"`
-	Cells         int            `json:"cells"`
-	Outcomes      map[string]int `json:"outcomes"`
-	StaticsFailed int            `json:"staticsFailed"`
-	FlowsFailed   int            `json:"flowsFailed"`
-	AsExpected    bool           `json:"asExpected"`
-	// Changed counts the checks with another outcome than in the run before, nil for the
-	// first run; Added are new, Removed are gone.
-	Changed *int `json:"changed,omitempty"`
-	Added   int  `json:"added,omitempty"`
-	Removed int  `json:"removed,omitempty"`
 }
 
 // Setting is one column: a network design with its versions.

@@ -176,7 +176,6 @@ func (a *app) verbs() []*cobra.Command {
 	}{
 		{"run", a.runCmd},
 		{"diff", a.diffCmd},
-		{"history", a.historyCmd},
 		{"site", a.siteCmd},
 		{"trace", a.traceCmd},
 		{"reach", a.reachCmd},

@@ -19,7 +19,6 @@ import (
 	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/reports/diff"
-	"github.com/winlab-dev/winlab/reports/history"
 	"github.com/winlab-dev/winlab/reports/html"
 	"github.com/winlab-dev/winlab/reports/junit"
 	"github.com/winlab-dev/winlab/reports/result"
@@ -146,7 +145,7 @@ func printFlows(w io.Writer, lines []flowLine) error {
 }
 
 func (a *app) runCmd() *cobra.Command {
-	var dir, kind, baseline, past string
+	var dir, kind, baseline string
 	var live, strict bool
 	cmd := &cobra.Command{
 		Use:   "run [LAB | DIR]...",
@@ -168,9 +167,6 @@ network namespace with the simulated network behind it (winlab up), and what its
 program sees must be what the trace says: whether an answer comes, who answers, and
 which source the server saw. It needs Linux with user namespaces.
 
-With --history, results.json is kept in a folder of runs under its date (winlab history
-shows them), and the report has a line for each.
-
 With --baseline, what has changed since an earlier run is printed at the end, as winlab
 diff prints it, and the exit code is 1 when something has; the run itself may be as bad as
 the earlier one was.
@@ -187,8 +183,7 @@ fails a run only with --strict. What the model does not know is shown and does n
   winlab run fixtures/labs -o json
   winlab run fixtures/labs/l2bridge-flannel-host-gw.yaml --components both
   winlab run fixtures/incidents --live
-  winlab run --baseline main/results.json
-  winlab run --history nightly`,
+  winlab run --baseline main/results.json`,
 		ValidArgsFunction: files(true, labExts),
 	}
 	out := output(cmd, "text", "json")
@@ -198,10 +193,6 @@ fails a run only with --strict. What the model does not know is shown and does n
 	oneOf(cmd, "components", "--components", verify.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
-	cmd.Flags().StringVar(&past, "history", "", "a `folder` of runs: keep the results there too, and show their history in the report")
-	if err := cmd.MarkFlagDirname("history"); err != nil {
-		panic(err)
-	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "also exit with 1 for differences that another source explains")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
@@ -222,7 +213,7 @@ fails a run only with --strict. What the model does not know is shown and does n
 			}
 		}
 		// Before the work: a folder that cannot be written to is found now.
-		if err := makeFolders(dir, past); err != nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 		p := newProgress(a.err, a.errTerm)
@@ -249,11 +240,6 @@ fails a run only with --strict. What the model does not know is shown and does n
 			}
 			doc.Since = since.Since()
 		}
-		if past != "" {
-			if doc.History, err = history.Add(past, doc); err != nil {
-				return err
-			}
-		}
 		s, err := writeReport(dir, doc)
 		if err != nil {
 			return err
@@ -275,19 +261,6 @@ fails a run only with --strict. What the model does not know is shown and does n
 		return nil
 	}
 	return cmd
-}
-
-// makeFolders makes folders that do not exist; it ignores "".
-func makeFolders(dirs ...string) error {
-	for _, d := range dirs {
-		if d == "" {
-			continue
-		}
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // began is the time of now as a run notes it. SOURCE_DATE_EPOCH, as for reproducible
