@@ -5,7 +5,8 @@ GO         ?= go
 FUZZTIME   ?= 60s
 BENCHTIME  ?= 1s
 MUTATED    ?= ./sim/windows/hns ./sim/dataplane/vfp ./sim/dataplane/host ./sim/kube/kubeproxy
-MUTANTS    ?= 0
+MUTATED_SINCE ?=
+GREMLINS   ?= github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 BENCHCOUNT ?= 3
 
 .DEFAULT_GOAL := help
@@ -57,9 +58,10 @@ test-full: lint wine ## make test with all versions, settings and failures, and 
 	cd conformance/e2e && $(GOTEST) -timeout 40m ./...
 	$(MAKE) cross
 
-mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTANTS of each (0: all)
-	@mkdir -p out
-	@$(GO) run ./internal/dev/mutation -sample $(MUTANTS) -least 85 $(MUTATED) > out/mutation.txt; code=$$?; cat out/mutation.txt; exit $$code
+mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTATED_SINCE=main: what differs from main only
+	@code=0; for p in $(MUTATED); do \
+	  $(GO) run $(GREMLINS) unleash --workers 2 --invert-logical --invert-loopctrl --threshold-efficacy 85 $(if $(MUTATED_SINCE),--diff $(MUTATED_SINCE)) $$p || code=1; \
+	done; exit $$code
 
 lint: fmt analysis ## format, and one pass of the analyzers of vet and staticcheck and of complexity
 
