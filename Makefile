@@ -60,7 +60,7 @@ test-full: lint wine ## make test with all versions, settings and failures, and 
 
 mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTATED_SINCE=main: what differs from main only
 	@code=0; for p in $(MUTATED); do \
-	  $(GO) run $(GREMLINS) unleash --workers 2 --invert-logical --invert-loopctrl --threshold-efficacy 85 $(if $(MUTATED_SINCE),--diff $(MUTATED_SINCE)) $$p || code=1; \
+	  $(GO) run $(GREMLINS) unleash --workers 2 --timeout-coefficient 20 --invert-logical --invert-loopctrl --threshold-efficacy 85 $(if $(MUTATED_SINCE),--diff $(MUTATED_SINCE)) $$p || code=1; \
 	done; exit $$code
 
 lint: fmt analysis ## format, and one pass of the analyzers of vet and staticcheck and of complexity
@@ -85,8 +85,8 @@ bench: build ## measure beside tcprewrite and Open vSwitch, and print tables of 
 	@mkdir -p out
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -count $(BENCHCOUNT) ./internal/dev/bench/... ./sim/lab ./sim/lab/flow ./sim/windows/hcn ./internal/capture ./sim/dataplane/packet ./reports/clean > out/bench.txt || { cat out/bench.txt; exit 1; }
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime 1x -count $(BENCHCOUNT) ./sim/lab/replay ./sim/lab/labfile ./sim/lab/cluster ./conformance/check ./reports/html ./sim/live >> out/bench.txt || { cat out/bench.txt; exit 1; }
-	@$(GO) build -o bin/winlab-peers ./internal/dev/bench/peers
-	@code=0; $(GO) run ./internal/dev/bench/benchtable < out/bench.txt || code=1; echo; $(GO) run ./internal/dev/bench/growth/table || code=1; echo; bin/winlab-peers -rounds $(BENCHCOUNT) || code=1; exit $$code
+	@code=0; $(GO) run ./internal/dev/bench/benchtable < out/bench.txt || code=1; echo; $(GO) test ./internal/dev/bench/growth -run '^TestGrowth$$' -v || code=1; echo; \
+	$(GO) test ./internal/dev/bench/peers -timeout 60m -run '^TestPeers$$' -v -args -rounds $(BENCHCOUNT) || code=1; exit $$code
 
 # The size for which Kubernetes is tested: 5,000 nodes, 150,000 pods, 10,000 Services.
 bench-envelope: build ## time, memory and growth of a lab of 5,000 nodes and 10,000 Services, profiles in out/; half an hour, and gigabytes
@@ -94,8 +94,8 @@ bench-envelope: build ## time, memory and growth of a lab of 5,000 nodes and 10,
 	$(GO) test -run '^$$' -bench '^BenchmarkEnvelope$$' -benchtime 1x -o out/envelope.test -outputdir out -cpuprofile envelope-cpu.pprof ./internal/dev/bench -args -envelope -heap $(CURDIR)/out/envelope-heap.pprof
 	$(GO) tool pprof -top -cum -nodecount 40 -show 'winlab|YAMLReader|json' out/envelope.test out/envelope-cpu.pprof
 	$(GO) tool pprof -top -nodecount 25 -sample_index inuse_space out/envelope.test out/envelope-heap.pprof
-	@$(GO) build -o bin/winlab-peers ./internal/dev/bench/peers
-	@code=0; bin/winlab-peers -rounds 1 -envelope -only envelope || code=1; echo; $(GO) run ./internal/dev/bench/growth/table -envelope || code=1; exit $$code
+	@code=0; $(GO) test ./internal/dev/bench/peers -timeout 60m -run '^TestPeers$$' -v -args -rounds 1 -envelope -only envelope || code=1; echo; \
+	$(GO) test ./internal/dev/bench/growth -timeout 60m -run '^TestGrowth$$' -v -args -envelope || code=1; exit $$code
 
 live-programs: go wine ## every design and incident up with kube-proxy.exe and the plugins that stay; some minutes
 	@$(GO) run ./sim/real/pinned/pinbuild -if-wine fixtures/windows-binaries/*/

@@ -1,6 +1,7 @@
 package growth
 
 import (
+	"flag"
 	// Part of what is built and counted, so that Go runs this test again when it changes.
 	_ "github.com/winlab-dev/winlab/conformance/reach"
 	_ "github.com/winlab-dev/winlab/sim/lab"
@@ -8,6 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+)
+
+var (
+	envelope = flag.Bool("envelope", false, "up to the size for which Kubernetes is tested: long, and gigabytes")
+	only     = flag.String("only", "", "only what grows whose name contains this")
 )
 
 // TestGrowth holds how work grows with nodes, pods, Services and policies. It counts statements that ran.
@@ -19,7 +25,11 @@ func TestGrowth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := p.Grow(t.Context(), t.TempDir(), Small, "")
+	scale := Small
+	if *envelope {
+		scale = Envelope
+	}
+	rows, err := p.Grow(t.Context(), t.TempDir(), scale, *only)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,25 +1,15 @@
 //go:build linux
 
-// Command peers measures winlab beside the programs that people would use instead, in one run
-// and in turn, so that a busy machine slows both: tcprewrite for replays, Open vSwitch's
-// ofproto/trace for traces, and packets rewritten by hand in Go. What is compared is CPU time,
-// user and system, of everything that works for an answer. What winlab does in this process, it
-// does on one processor: with more, idle ones help the collector and count.
-//
-//	go run ./internal/dev/bench/peers -winlab bin/winlab
-//
-// It prints a table and exits 1 when a figure is over its budget. A peer that is not installed
-// is left out, and said.
-package main
+package peers
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
+	"testing"
 	"text/tabwriter"
 	"time"
 )
@@ -57,26 +47,27 @@ type work struct {
 	not string
 }
 
-func main() {
-	rounds := flag.Int("rounds", 3, "how often each pair is measured; the median counts")
-	packets := flag.Int("packets", 1_000_000, "packets of the capture")
-	winlab := flag.String("winlab", "bin/winlab", "the winlab to measure as a program")
-	envelope := flag.Bool("envelope", false, "also the size for which Kubernetes is tested: minutes, and gigabytes")
-	only := flag.String("only", "", "only works whose name contains this")
-	flag.Parse()
-	if *rounds < 1 || *packets < 1 || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "peers: -rounds and -packets are 1 or more, and there are no arguments")
-		os.Exit(2)
+var (
+	rounds   = flag.Int("rounds", 0, "how often each pair is measured; the median counts. 0 measures nothing")
+	packets  = flag.Int("packets", 1_000_000, "packets of the capture")
+	winlab   = flag.String("winlab", "bin/winlab", "the winlab to measure as a program, below the repository")
+	envelope = flag.Bool("envelope", false, "also the size for which Kubernetes is tested: minutes, and gigabytes")
+	only     = flag.String("only", "", "only works whose name contains this")
+)
+
+// TestPeers prints a table, and fails when a figure is over its budget. A peer that is not
+// installed is left out, and said.
+func TestPeers(t *testing.T) {
+	if *rounds == 0 {
+		t.Skip("measures only with -args -rounds 3, as make bench does")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	over, err := measure(ctx, *winlab, *packets, *rounds, *only, *envelope)
-	stop()
+	t.Chdir("../../../..")
+	over, err := measure(t.Context(), *winlab, *packets, *rounds, *only, *envelope)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(2)
+		t.Fatal(err)
 	}
 	if over > 0 {
-		os.Exit(1)
+		t.Errorf("%d over budget", over)
 	}
 }
 
