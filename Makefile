@@ -60,7 +60,7 @@ test-full: lint wine ## make test with all versions, settings and failures, and 
 
 mutation: go ## what the tests of the packages MUTATED notice when their source is changed; MUTATED_SINCE=main: what differs from main only
 	@code=0; for p in $(MUTATED); do \
-	  $(GO) run $(GREMLINS) unleash --workers 2 --timeout-coefficient 20 --invert-logical --invert-loopctrl --threshold-efficacy 85 $(if $(MUTATED_SINCE),--diff $(MUTATED_SINCE)) $$p || code=1; \
+	  $(GO) run $(GREMLINS) unleash --config internal/dev/gremlins.yaml --workers 2 --timeout-coefficient 20 $(if $(MUTATED_SINCE),--diff $(MUTATED_SINCE)) $$p || code=1; \
 	done; exit $$code
 
 lint: fmt analysis ## format, and one pass of the analyzers of vet and staticcheck and of complexity

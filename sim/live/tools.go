@@ -21,7 +21,7 @@ import (
 )
 
 // Programs of Windows that Wine lacks and that resolve names: nslookup.exe, and
-// Resolve-DnsName in powershell.exe. What they ask, in which order and of whom, is the
+// Resolve-DnsName for powershell.exe of winbox. What they ask, in which order and of whom, is the
 // model's (package dns); each question is a real datagram from the machine. What they
 // print has the form of Windows.
 
@@ -71,8 +71,10 @@ func (n *Net) tool(s *space, words []string, p *printed) {
 	switch strings.TrimSuffix(name, ".exe") {
 	case "nslookup":
 		n.nslookup(s, words[1:], p)
+	case "resolve-dnsname":
+		n.resolveDNSName(s, words[1:], p)
 	case "powershell":
-		n.powershell(s, words[1:], p)
+		p.fail(1, "winlab: powershell.exe is built with Go, which this machine does not have")
 	case "ipconfig":
 		n.ipconfig(s, words[1:], p)
 	case "netsh", "vfpctrl", "get-netnat":
@@ -329,17 +331,9 @@ func aliased(records []dns.RR) bool {
 	return slices.ContainsFunc(records, func(r dns.RR) bool { return r.Header().Rrtype == dns.TypeCNAME })
 }
 
-// powershell is powershell.exe for one cmdlet: Resolve-DnsName [-Name] NAME [-Server A].
-func (n *Net) powershell(s *space, args []string, p *printed) {
-	words := strings.Fields(strings.Join(args, " "))
-	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		words = words[1:] // -NoProfile -Command
-	}
-	if len(words) < 2 || !strings.EqualFold(words[0], "Resolve-DnsName") {
-		p.fail(1, "winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]")
-		return
-	}
-	name, servers, err := resolveArgs(words[1:])
+// resolveDNSName is Resolve-DnsName [-Name] NAME [-Server A].
+func (n *Net) resolveDNSName(s *space, args []string, p *printed) {
+	name, servers, err := resolveArgs(args)
 	if err != nil {
 		p.fail(1, "Resolve-DnsName : %v", err)
 		return

@@ -41,17 +41,16 @@ func TestTools(t *testing.T) {
 			"Non-authoritative answer:\r\n", 0},
 		{"nslookup a b c", "", "winlab: nslookup takes NAME [SERVER-ADDRESS] here\r\n", 1},
 		{"nslookup www.example.com dns", "", "*** Can't find server address for 'dns': \r\n", 1},
-		{"powershell.exe -NoProfile -Command Resolve-DnsName -Name win-webserver", head +
+		{"resolve-dnsname -Name win-webserver", head +
 			"win-webserver.default.svc.cluster.local        A      30    Answer     10.96.0.50\r\n\r\n", "", 0},
-		{"powershell Resolve-DnsName -ErrorAction Stop nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
-		{"powershell Resolve-DnsName nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
-		{"powershell Resolve-DnsName nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
+		{"resolve-dnsname -ErrorAction Stop nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
+		{"resolve-dnsname nosuch", "", "Resolve-DnsName : nosuch : DNS name does not exist\r\n", 1},
+		{"resolve-dnsname nosuch -Type", "", "Resolve-DnsName : winlab: -Type is not known here\r\n", 1},
 		{"getaddrinfo win-webserver", "10.96.0.50\r\n", "", 0},
 		// The suffixes of the interface are not in the global list.
 		{"resolver", "server 10.96.0.10\r\n", "", 0},
 		{"getaddrinfo a b", "", "winlab: getaddrinfo takes a name\r\n", 1},
-		{"powershell Get-Foo", "",
-			"winlab: powershell.exe here is only for Resolve-DnsName: powershell.exe -Command Resolve-DnsName NAME [-Server ADDRESS]\r\n", 1},
+		{"powershell.exe -Command Get-Foo", "", "winlab: powershell.exe is built with Go, which this machine does not have\r\n", 1},
 		{"other", "", "other: winlab has no such program\r\n", 1},
 	} {
 		out, errs, code := tool(t, n, "pod/client", strings.Fields(c.words)...)
@@ -81,7 +80,7 @@ func TestTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, errs, _ := tool(t, n, "pod/client", "powershell", "Resolve-DnsName", name)
+		out, errs, _ := tool(t, n, "pod/client", "resolve-dnsname", name)
 		for _, a := range look.Answers {
 			if !strings.Contains(out, "     "+a+"\r\n") {
 				t.Errorf("%s: the model has %s, the tool printed\n%s%s", name, a, out, errs)

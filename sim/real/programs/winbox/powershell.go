@@ -4,19 +4,20 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
-	"errors"
 	"os"
 	"strings"
 	"unicode/utf16"
 )
 
-// powershell is powershell.exe: -Command, -File, -EncodedCommand, or lines of its input.
+// powershell is powershell.exe: -Command, -File, -EncodedCommand, or lines of its input. It
+// runs the forms of scripts that Kubernetes' components, its tests and its documents give to
+// it, see psScript and psForms. All else is an error that begins with "winlab:".
 func powershell(ctx context.Context, s *system, args []string) int {
 	script, file, given, bad := psArgs(args)
 	if bad != "" {
 		return s.complain(1, "winlab: powershell.exe here does not know %s", bad)
 	}
-	i := &interp{ctx: ctx, s: s, vars: map[string]any{}, jobs: new([]*psJob), ok: true}
+	p := &psScript{ctx: ctx, s: s, vars: map[string][]string{}}
 	switch {
 	case file != "":
 		text, err := os.ReadFile(file)
@@ -24,22 +25,16 @@ func powershell(ctx context.Context, s *system, args []string) int {
 			return s.complain(-196608&0xff,
 				"The argument '%s' to the -File parameter does not exist. Provide the path to an existing '.ps1' file as an argument to the -File parameter.", file)
 		}
-		return i.script(strings.TrimPrefix(string(text), "\ufeff"))
+		return p.exitCode(string(text))
 	case given && script != "-":
-		return i.script(script)
+		return p.exitCode(script)
 	}
 	// Line by line, as from a console.
 	lines := bufio.NewScanner(s.in)
 	lines.Buffer(nil, 1<<20)
 	code := 0
-	for lines.Scan() {
-		if ctx.Err() != nil {
-			return 1
-		}
-		var done bool
-		if code, done = i.line(lines.Text()); done {
-			break
-		}
+	for lines.Scan() && ctx.Err() == nil && !p.ended {
+		code = p.exitCode(lines.Text())
 	}
 	return code
 }
@@ -81,53 +76,4 @@ func psArgs(args []string) (script, file string, given bool, bad string) {
 		}
 	}
 	return "", "", false, ""
-}
-
-// script runs a whole script and returns the exit code: that of exit, or 1 when the last
-// command has failed.
-func (i *interp) script(text string) int {
-	code, _ := i.line(text)
-	return code
-}
-
-// line runs a script; done says that it has ended the program.
-func (i *interp) line(text string) (code int, done bool) {
-	body, err := psParse(text)
-	if err == nil {
-		err = i.run(body, i.print)
-	}
-	var f *flow
-	switch {
-	case err == nil:
-		if i.ok {
-			return 0, false
-		}
-		return 1, false
-	case errors.As(err, &f) && f.word == "exit":
-		n, _ := number64(f.v)
-		return int(n), true
-	case errors.As(err, &f) && f.word != "throw":
-		return 0, f.word == "return"
-	case i.ctx.Err() != nil:
-		return 1, true
-	}
-	return i.s.complain(1, "%v", err), false
-}
-
-// print writes a value as the console shows it.
-func (i *interp) print(v any) error {
-	switch v := v.(type) {
-	case nil:
-	case *psTable:
-		i.s.printf("\n%-30s %s\n%-30s %s\n", "Name", "Value", "----", "-----")
-		for _, k := range v.keys {
-			i.s.printf("%-30s %s\n", show(v.names[k]), show(v.values[k]))
-		}
-		i.s.printf("\n")
-	case []any, psRange:
-		return each(v, i.print)
-	default:
-		i.s.printf("%s\n", show(v))
-	}
-	return nil
 }
