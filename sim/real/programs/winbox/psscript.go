@@ -431,32 +431,37 @@ func (p *psScript) command(input *psValue) (psValue, error) {
 	}
 }
 
+// property reads (COMMAND) or (COMMAND).Property.
+func (p *psScript) property() (psValue, error) {
+	p.at++
+	p.space(true)
+	v, err := p.capture(p.pipeline)
+	if err == nil {
+		err = p.expect(')')
+	}
+	if err != nil || p.peek() != '.' {
+		return v, err
+	}
+	p.at++
+	name := strings.ToLower(p.name())
+	if name == "" {
+		return v, p.cannotRead("a property is expected")
+	}
+	text, ok := v.props[name]
+	if !ok && !p.skip {
+		return v, &psError{"winlab: powershell.exe here does not know the property " + name}
+	}
+	if v = (psValue{}); text != "" {
+		v.lines = []string{text}
+	}
+	return v, nil
+}
+
 // word reads a quoted text, a variable, a command in parentheses, or a word as it stands, in
 // which variables expand.
 func (p *psScript) word() (psValue, error) {
 	if p.peek() == '(' {
-		p.at++
-		p.space(true)
-		v, err := p.capture(p.pipeline)
-		if err == nil {
-			err = p.expect(')')
-		}
-		if err != nil || p.peek() != '.' {
-			return v, err
-		}
-		p.at++
-		name := strings.ToLower(p.name())
-		if name == "" {
-			return v, p.cannotRead("a property is expected")
-		}
-		text, ok := v.props[name]
-		if !ok && !p.skip {
-			return v, &psError{"winlab: powershell.exe here does not know the property " + name}
-		}
-		if v = (psValue{}); text != "" {
-			v.lines = []string{text}
-		}
-		return v, nil
+		return p.property()
 	}
 	if p.has("@(") || p.has("@{") {
 		return psValue{}, p.cannotRead("lists and tables are not known here")
