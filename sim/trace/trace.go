@@ -43,6 +43,9 @@ type Trace struct {
 	// Paths holds one path for each admissible choice of a load balancer, and for
 	// each answer to the questions that the flow meets.
 	Paths []Path `json:"paths,omitempty"`
+	// Known are issues that others have reported, that this lab's cluster can have, and that the
+	// simulation does not follow: with one of them the flow can end in another way.
+	Known []KnownIssue `json:"known,omitempty"`
 	// Hints are commands or remarks that help the reader go on.
 	Hints []string `json:"hints,omitempty"`
 	// Command reproduces this trace.
@@ -85,6 +88,12 @@ type Flow struct {
 	// Node is where the sender runs, Build its Windows build if it has one.
 	Node  string `json:"node,omitempty"`
 	Build string `json:"build,omitempty"`
+}
+
+// KnownIssue names an entry of the register of known issues.
+type KnownIssue struct {
+	ID    int    `json:"id"`
+	Title string `json:"title"`
 }
 
 // Assumption is a default that the simulator chose, and the flag to choose another.

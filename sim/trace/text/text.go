@@ -239,7 +239,19 @@ func (p *printer) verdict(t *trace.Trace) {
 	if known && t.Reason != trace.OK {
 		p.labelled("look", e.Look)
 	}
+	p.known(t.Known)
 	for _, h := range t.Hints {
 		p.labelled("hint", h)
+	}
+}
+
+// known names the issues with which a flow could end in another way.
+func (p *printer) known(issues []trace.KnownIssue) {
+	for i, k := range issues {
+		name := ""
+		if i == 0 {
+			name = "unless"
+		}
+		p.labelled(name, fmt.Sprintf("known issue %d is yours: %s. It is not simulated; see winlab known show %d.", k.ID, k.Title, k.ID))
 	}
 }

@@ -54,7 +54,7 @@ listed with the reason.`,
 			return err
 		}
 		for _, id := range areas {
-			if err := known("area", id, areaIDs(l), new(string)); err != nil {
+			if err := nameAmong("area", id, areaIDs(l), new(string)); err != nil {
 				return err
 			}
 		}

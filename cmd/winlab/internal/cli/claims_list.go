@@ -83,7 +83,7 @@ has there. Without flags, all claims are listed.`,
 			names  []string
 		}{{"area", areas, areaIDs(l)}, {"status", statuses, claims.Statuses}, {"checked-by", by, checkedBy()}} {
 			for _, v := range x.values {
-				if err := known(x.flag, v, x.names, new(string)); err != nil {
+				if err := nameAmong(x.flag, v, x.names, new(string)); err != nil {
 					return err
 				}
 			}

@@ -94,11 +94,11 @@ func (f *targetFlags) target() (claims.Target, error) {
 	networks := networkNames()
 	if i := slices.IndexFunc(claims.Designs, func(d claims.Design) bool { return d.Name == f.network }); i >= 0 {
 		t.Network, t.Plugin = claims.Designs[i].Network, claims.Designs[i].Plugin
-	} else if err := known("network", f.network, append(networks, designNames()...), &t.Network); err != nil {
+	} else if err := nameAmong("network", f.network, append(networks, designNames()...), &t.Network); err != nil {
 		return t, err
 	}
 	plugin, version, _ := strings.Cut(f.plugin, "@")
-	if err := known("plugin", plugin, pluginNames(), &t.Plugin); err != nil {
+	if err := nameAmong("plugin", plugin, pluginNames(), &t.Plugin); err != nil {
 		return t, err
 	}
 	if version != "" {
@@ -107,11 +107,11 @@ func (f *targetFlags) target() (claims.Target, error) {
 		}
 		t.PluginVersion = version
 	}
-	if err := known("proxy", f.proxy, proxyNames(), &t.Proxy); err != nil {
+	if err := nameAmong("proxy", f.proxy, proxyNames(), &t.Proxy); err != nil {
 		return t, err
 	}
 	runtime, version, _ := strings.Cut(f.runtime, "@")
-	if err := known("runtime", runtime, runtimeNames, &t.Runtime); err != nil {
+	if err := nameAmong("runtime", runtime, runtimeNames, &t.Runtime); err != nil {
 		return t, err
 	}
 	if version != "" {
@@ -123,8 +123,8 @@ func (f *targetFlags) target() (claims.Target, error) {
 	return t, nil
 }
 
-// known stores a value that is one of the names; "" stores nothing.
-func known(flag, value string, names []string, into *string) error {
+// nameAmong stores a value that is one of the names; "" stores nothing.
+func nameAmong(flag, value string, names []string, into *string) error {
 	switch {
 	case value == "":
 		return nil

@@ -200,6 +200,7 @@ func (a *app) verbs() []*cobra.Command {
 		{"doctor", a.doctorCmd},
 		{"compare", a.compareCmd},
 		{"claims", a.claimsCmd},
+		{"known", a.knownCmd},
 		{"hns", a.hnsCmd},
 		{"version", a.versionCmd},
 	}

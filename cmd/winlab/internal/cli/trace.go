@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/winlab-dev/winlab/conformance/known"
+	"github.com/winlab-dev/winlab/conformance/known/consult"
 	"github.com/winlab-dev/winlab/internal/capture"
 	"github.com/winlab-dev/winlab/internal/outfile"
 	"github.com/winlab-dev/winlab/reports/html"
@@ -202,6 +204,11 @@ func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 	if err != nil {
 		return err
 	}
+	register, err := known.Load()
+	if err != nil {
+		return err
+	}
+	consult.Trace(c, register.Entries, t)
 	return showTrace(a.out, t, o.shown(a))
 }
 
