@@ -2,7 +2,7 @@
 // what a trace says.
 //
 // An entry is excluded by what is known to be otherwise, never by what is not known: a version
-// or a setting that nobody said is a condition that stays open, and is named. It must not know
+// or a setting that is unknown is a condition that stays open, and is named. It must not know
 // how a packet is sent: it reads the ends of a flow and its verdict.
 package consult
 

@@ -41,7 +41,7 @@ func TestMatches(t *testing.T) {
 			proxy("1.25.6"), "no"},
 		{"the version is not known", `affected: [{component: kube-proxy, ranges: [{introduced: "0", fixed: "1.27.0"}]}]`, proxy(""),
 			"kube-proxy before 1.27.0"},
-		{"nobody said whether it is there", `affected: [{component: calico, ranges: [{introduced: "0", last-affected: "3.20.2"}]}]`, proxy("1.27.0"),
+		{"unknown whether it is there", `affected: [{component: calico, ranges: [{introduced: "0", last-affected: "3.20.2"}]}]`, proxy("1.27.0"),
 			"calico up to 3.20.2"},
 		{"it is not there", `affected: [{component: calico}]`, &Cluster{Lacks: map[string]bool{"calico": true}}, "no"},
 		{"another plugin is there", `affected: [{component: calico}]`, onePlugin("flannel"), "no"},
@@ -50,7 +50,7 @@ func TestMatches(t *testing.T) {
 		{"a setting that is made", `affected: [{component: kube-proxy, options: ["--enable-dsr=true"]}]`, with(proxy("1.27.0"), DSR, true), "yes"},
 		{"a setting that is not made", `affected: [{component: kube-proxy, options: ["--enable-dsr=true"]}]`, with(proxy("1.27.0"), DSR, false), "no"},
 		{"the opposite setting", `affected: [{component: kube-proxy, options: ["enableDSR=false"]}]`, with(proxy("1.27.0"), DSR, false), "yes"},
-		{"a setting that nobody said", `affected: [{component: kube-proxy, options: ["--enable-dsr=true"]}]`, proxy("1.27.0"),
+		{"a setting that is unknown", `affected: [{component: kube-proxy, options: ["--enable-dsr=true"]}]`, proxy("1.27.0"),
 			"with --enable-dsr=true"},
 		{"an option in words that are not known", `affected: [{component: kube-proxy, options: ["on Tuesdays"]}]`, proxy("1.27.0"), "with on Tuesdays"},
 		{"a build without the update", `windows: [{build: 17763, introduced: "0", fixed: "1432", update: KB4571748}]`, windows("10.0.17763.1339"),
@@ -65,8 +65,8 @@ func TestMatches(t *testing.T) {
 			windows("10.0.17763.1"), "until the key is set *"},
 		{"the network", `networks: [overlay]`, &Cluster{Network: "overlay"}, "yes"},
 		{"another network", `networks: [overlay]`, &Cluster{Network: "l2bridge"}, "no"},
-		{"a network that nobody said", `networks: [overlay, l2bridge]`, &Cluster{}, "on overlay or l2bridge"},
-		{"a cloud that nobody said", `environments: [aks]`, &Cluster{}, "on aks"},
+		{"a network that is unknown", `networks: [overlay, l2bridge]`, &Cluster{}, "on overlay or l2bridge"},
+		{"a cloud that is unknown", `environments: [aks]`, &Cluster{}, "on aks"},
 		{"the cloud", `environments: [eks, aks]`, &Cluster{Has: map[string]string{"aks": ""}}, "yes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func Trace(c *lab.Cluster, entries []*known.Entry, t *trace.Trace) {
 	}
 }
 
-// ofService adds what the Service of a flow has set; nil is none.
+// ofService adds what the Service of a flow has set; nil means that the flow asks for no Service.
 func (c *Cluster) ofService(s *kube.Service, port *kube.ServicePort) {
 	c.Settings[Affinity] = s != nil && s.ClientIPAffinity
 	c.Settings[ExternalLocal] = s != nil && s.ExternalLocal
