@@ -7,9 +7,9 @@ import (
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // hits evaluates a rule on a subject.
@@ -27,7 +27,7 @@ func (r *rule) hits(c *subject.Context, s *subject.Subject) []subject.Hit {
 		return hits
 	}
 	for _, p := range r.paths {
-		for _, f := range source.Find(s.Root, p) {
+		for _, f := range strict.Find(s.Root, p) {
 			if !holds(r.cond, f) || r.suppressed(s.Root, f.Path) {
 				continue
 			}
@@ -39,7 +39,7 @@ func (r *rule) hits(c *subject.Context, s *subject.Subject) []subject.Hit {
 
 // place is the node to point at: a plain value itself, the key of a map or
 // list, and what should hold the field where it is missing.
-func place(f source.Found, root *yaml.Node) *yaml.Node {
+func place(f strict.Found, root *yaml.Node) *yaml.Node {
 	switch {
 	case f.Node != nil && (f.Node.Kind == yaml.ScalarNode || f.Key == nil):
 		return f.Node
@@ -51,7 +51,7 @@ func place(f source.Found, root *yaml.Node) *yaml.Node {
 	return root
 }
 
-func vars(root *yaml.Node, f source.Found) map[string]string {
+func vars(root *yaml.Node, f strict.Found) map[string]string {
 	v := map[string]string{"field": f.Path.String()}
 	if f.Node != nil {
 		v["value"] = text(f.Node)
@@ -59,8 +59,8 @@ func vars(root *yaml.Node, f source.Found) map[string]string {
 	// The name of the container that the path passes.
 	for i, s := range f.Path {
 		if i > 0 && strings.HasSuffix(strings.ToLower(f.Path[i-1].Key), "containers") {
-			for _, c := range source.Find(root, append(f.Path[:i:i], s)) {
-				if n := source.Child(c.Node, "name"); n != nil {
+			for _, c := range strict.Find(root, append(f.Path[:i:i], s)) {
+				if n := strict.Child(c.Node, "name"); n != nil {
 					v["container"] = n.Value
 				}
 			}
@@ -95,7 +95,7 @@ func text(n *yaml.Node) string {
 
 // holds compares what a path led to with a condition. Of a list, one entry is
 // enough.
-func holds(c claims.Condition, f source.Found) bool {
+func holds(c claims.Condition, f strict.Found) bool {
 	switch c.Op {
 	case "set":
 		return !f.Missing()
@@ -163,9 +163,9 @@ func plain(n *yaml.Node) string {
 
 // suppressed reports whether the rule's unless holds, in the same entries of
 // lists that the field was found in.
-func (r *rule) suppressed(root *yaml.Node, at source.Path) bool {
+func (r *rule) suppressed(root *yaml.Node, at strict.Path) bool {
 	for _, p := range r.unless {
-		for _, f := range source.Find(root, p) {
+		for _, f := range strict.Find(root, p) {
 			if sameEntries(at, f.Path) && holds(r.unlessCond, f) {
 				return true
 			}
@@ -177,7 +177,7 @@ func (r *rule) suppressed(root *yaml.Node, at source.Path) bool {
 // sameEntries reports whether two paths take the same entries of lists: an
 // unless in one container does not hold for another, and one outside of lists
 // holds for all.
-func sameEntries(a, b source.Path) bool {
+func sameEntries(a, b strict.Path) bool {
 	for i := range min(len(a), len(b)) {
 		switch {
 		case a[i] == b[i]:
@@ -191,7 +191,7 @@ func sameEntries(a, b source.Path) bool {
 	return true
 }
 
-func next(p source.Path, i int) bool { return i+1 < len(p) && p[i+1].List() }
+func next(p strict.Path, i int) bool { return i+1 < len(p) && p[i+1].List() }
 
 // fill puts values into the {name} placeholders of a text; of several maps the
 // first that has a name counts. Placeholders inside of a value stay: it comes from

@@ -14,7 +14,6 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
@@ -59,7 +58,7 @@ func LintOptions() claims.LintOptions {
 // fieldError says what is wrong with a field of a subject: for Kubernetes
 // objects it must be one of the API, for command lines a flag or a variable.
 func fieldError(on, field string) error {
-	p, err := source.ParsePath(field)
+	p, err := strict.ParsePath(field)
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func fieldError(on, field string) error {
 }
 
 // walk follows a path through the JSON names of a type.
-func walk(t reflect.Type, p source.Path) error {
+func walk(t reflect.Type, p strict.Path) error {
 	for _, s := range p {
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()

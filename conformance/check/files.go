@@ -17,12 +17,12 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check/manifest"
 	"github.com/winlab-dev/winlab/conformance/check/nodeconf"
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/ctxio"
 	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/internal/utf"
 )
 
 // Input is one file to check.
@@ -146,7 +146,7 @@ func exists(path string) bool {
 func patchesIn(dir string) []string {
 	var all []string
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
-		text, err := input.ReadFile(filepath.Join(dir, name), source.MaxDocument)
+		text, err := input.ReadFile(filepath.Join(dir, name), strict.MaxDocument)
 		if err != nil {
 			continue
 		}
@@ -242,15 +242,16 @@ func readFile(ctx context.Context, in Input, o manifest.Options) (r read, text [
 		return r, text
 	}
 	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, source.MaxDocument+1))
+	head, err := io.ReadAll(io.LimitReader(f, strict.MaxDocument+1))
 	if err != nil {
 		r.mistakes = strict.Mistakes{{File: in.name, Message: oneLine(err)}}
 		return r, text
 	}
-	if len(head) > source.MaxDocument {
+	if len(head) > strict.MaxDocument {
 		return readManifests(in.name, io.MultiReader(bytes.NewReader(head), f), o), nil
 	}
-	text = source.Text(head)
+	decoded, _ := utf.Decode(head)
+	text = []byte(decoded)
 	if len(bytes.TrimSpace(text)) == 0 {
 		r.foreign = true
 		if in.listed {
@@ -286,9 +287,9 @@ func readFile(ctx context.Context, in Input, o manifest.Options) (r read, text [
 }
 
 func readManifests(name string, in io.Reader, o manifest.Options) (r read) {
-	docs, mistakes := source.Read(name, in)
+	docs, mistakes := strict.Read(name, in)
 	r.documents, r.unparsed = len(docs), len(mistakes) > 0
-	var rest []source.Doc
+	var rest []strict.Doc
 	var more strict.Mistakes
 	r.subjects, rest, r.passed, more = manifest.Read(docs, o)
 	r.mistakes = append(mistakes, more...)
@@ -322,8 +323,8 @@ func readManifests(name string, in io.Reader, o manifest.Options) (r read) {
 
 // inConfigMap reads the configuration of nodes in a ConfigMap, which is where
 // flannel has its net-conf.json and kubeadm what kube-proxy is told.
-func inConfigMap(name string, d *source.Doc) ([]*subject.Subject, strict.Mistakes) {
-	if kind := source.Child(d.Root, "kind"); kind == nil || kind.Value != "ConfigMap" {
+func inConfigMap(name string, d *strict.Doc) ([]*subject.Subject, strict.Mistakes) {
+	if kind := strict.Child(d.Root, "kind"); kind == nil || kind.Value != "ConfigMap" {
 		return nil, nil
 	}
 	// Most ConfigMaps hold nothing of the kind, so the text is given its place in

@@ -8,9 +8,9 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check/manifest"
 	"github.com/winlab-dev/winlab/conformance/check/nodeconf"
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // rule is a rule of the ledger with its fields and conditions parsed.
@@ -18,9 +18,9 @@ type rule struct {
 	claim *claims.Claim
 	check *claims.Check
 	*claims.Rule
-	paths      []source.Path
+	paths      []strict.Path
 	cond       claims.Condition
-	unless     []source.Path
+	unless     []strict.Path
 	unlessCond claims.Condition
 	test       *subject.Test
 	// fixed is set when its words are the same in every setting.
@@ -103,14 +103,14 @@ func newRule(c *claims.Claim, k *claims.Check) (*rule, error) {
 
 // paths reads a field. In pods, the path of the containers means that of all
 // three lists of them.
-func paths(on, field string) ([]source.Path, error) {
+func paths(on, field string) ([]strict.Path, error) {
 	fields := []string{field}
 	if rest, ok := strings.CutPrefix(field, "spec.containers[*]"); ok && on == "pod" {
 		fields = append(fields, "spec.initContainers[*]"+rest, "spec.ephemeralContainers[*]"+rest)
 	}
-	var all []source.Path
+	var all []strict.Path
 	for _, f := range fields {
-		p, err := source.ParsePath(f)
+		p, err := strict.ParsePath(f)
 		if err != nil {
 			return nil, err
 		}

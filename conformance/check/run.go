@@ -14,7 +14,6 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check/manifest"
 	"github.com/winlab-dev/winlab/conformance/check/nodeconf"
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/internal/strict"
@@ -183,16 +182,16 @@ func componentsIn(all []*subject.Subject) []*subject.Subject {
 		if s.Pods != "windows" && s.Pods != "hostprocess" {
 			continue
 		}
-		spec := source.Child(s.Root, "spec")
+		spec := strict.Child(s.Root, "spec")
 		for _, list := range []string{"initContainers", "containers"} {
-			containers := source.Child(spec, list)
+			containers := strict.Child(spec, list)
 			if containers == nil || containers.Kind != yaml.SequenceNode {
 				continue
 			}
 			for _, c := range containers.Content {
 				var words []*yaml.Node
 				for _, key := range []string{"command", "args"} {
-					if n := source.Child(c, key); n != nil && n.Kind == yaml.SequenceNode {
+					if n := strict.Child(c, key); n != nil && n.Kind == yaml.SequenceNode {
 						words = append(words, n.Content...)
 					}
 				}
@@ -410,7 +409,7 @@ func networksOf(all []*subject.Subject) map[string]claims.Target {
 				n = claims.Target{Network: c.Network, Plugin: c.Type}
 			}
 		case "net-conf":
-			if t := source.Child(source.Child(s.Root, "Backend"), "Type"); t != nil {
+			if t := strict.Child(strict.Child(s.Root, "Backend"), "Type"); t != nil {
 				n = claims.Target{Network: map[string]string{"vxlan": "overlay", "host-gw": "l2bridge"}[strings.ToLower(t.Value)], Plugin: "flannel"}
 			}
 		}

@@ -8,7 +8,6 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
@@ -97,7 +96,7 @@ func inComments(file string, first int, text []byte) (found []*Suppression, mist
 func inAnnotations(all []*subject.Subject) (found []*Suppression, mistakes strict.Mistakes) {
 	seen := map[*yaml.Node]bool{}
 	for _, s := range all {
-		n := source.Child(source.Child(source.Child(s.Root, "metadata"), "annotations"), IgnoreAnnotation)
+		n := strict.Child(strict.Child(strict.Child(s.Root, "metadata"), "annotations"), IgnoreAnnotation)
 		if n == nil || n.Kind != yaml.ScalarNode || seen[n] {
 			continue
 		}

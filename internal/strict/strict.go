@@ -1,8 +1,13 @@
-// Package strict reads YAML that people write: it compares a document with the
-// Go type that it is for and reports every mistake with file, line and column,
-// because the decoder's own errors have no column and stop early.
+// Package strict reads YAML and JSON that people write. Every value keeps its line and column, and
+// every mistake is reported with its place, because the decoders' own errors have no column and stop
+// early.
 //
-// It knows YAML and reflection only; what the documents mean is for others.
+//	[Read]     the documents of a file, YAML or JSON, each as a tree
+//	[JSON]     one JSON value as the programs of a node read it, and what they would refuse
+//	[Checker]  compares a tree with the Go type that it is for
+//	[Find]     follows a path through a tree
+//
+// It knows how files are written, not what they mean.
 package strict
 
 import (

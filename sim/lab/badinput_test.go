@@ -77,7 +77,7 @@ func TestManifestsAndConfigurations(t *testing.T) {
 	const conf = `{"name": "cbr0", "type": "flannel", "delegate": {"type": "win-bridge"}}`
 	const netConf = `{"Network": "10.244.0.0/16", "Backend": {"Type": "host-gw"}}`
 	for _, c := range []struct{ name, conf, netConf, want string }{
-		{"not JSON", "{\n  \"name\": \"cbr0\",\n}", netConf, "c.conf:3:1: "},
+		{"not JSON", "{\n  \"name\": \"cbr0\",\n}", netConf, "c.conf:2:17: not JSON: a comma before }"},
 		{"wrong type", "{\"name\": 3, \"type\": \"flannel\"}", netConf, "c.conf:1:10: name is"},
 		{"empty", "", netConf, "c.conf:1:1: "},
 		{"bytes", "\x00\x01", netConf, "c.conf:1:1: "},

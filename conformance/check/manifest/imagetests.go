@@ -9,10 +9,10 @@ import (
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube/schedule"
 )
 
@@ -310,11 +310,11 @@ func title1(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // find is the node of a field of a subject and its path.
 func find(s *subject.Subject, path string) (at *yaml.Node, field string) {
-	p, err := source.ParsePath(path)
+	p, err := strict.ParsePath(path)
 	if err != nil {
 		return s.Root, path
 	}
-	for _, f := range source.Find(s.Root, p) {
+	for _, f := range strict.Find(s.Root, p) {
 		return f.At(), path
 	}
 	return s.Root, path

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // imageHits reads documents and asks one test about every pod in them; a hit
 // is written as FIELD with its variables.
 func imageHits(t *testing.T, name string, target claims.Target, text string) []string {
 	t.Helper()
-	docs, ms := source.Read("test.yaml", strings.NewReader(text))
+	docs, ms := strict.Read("test.yaml", strings.NewReader(text))
 	if err := ms.AsError(); err != nil {
 		t.Fatal(err)
 	}

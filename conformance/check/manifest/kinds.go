@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // scheme holds the types of all kinds that rules look at, in every API version
@@ -130,7 +130,7 @@ func (r *reader) typed(file string, root *yaml.Node, ob *object) {
 		if w, ok := read(ob.typed); ok {
 			node := root
 			for _, key := range w.at {
-				node = source.Child(node, key)
+				node = strict.Child(node, key)
 			}
 			r.add(file, "workload", title(ob), root, ob)
 			r.pod(file, node, &w.template.ObjectMeta, &w.template.Spec, ob, w.replicas)
@@ -141,7 +141,7 @@ func (r *reader) typed(file string, root *yaml.Node, ob *object) {
 	case *corev1.Pod:
 		r.pod(file, root, &o.ObjectMeta, &o.Spec, ob, 1)
 	case *corev1.PodTemplate:
-		r.pod(file, source.Child(root, "template"), &o.Template.ObjectMeta, &o.Template.Spec, ob, -1)
+		r.pod(file, strict.Child(root, "template"), &o.Template.ObjectMeta, &o.Template.Spec, ob, -1)
 	case *corev1.Service:
 		r.add(file, "service", title(ob), root, ob.typed)
 	case *nodev1.RuntimeClass:

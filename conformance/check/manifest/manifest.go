@@ -13,7 +13,6 @@ import (
 	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
@@ -65,7 +64,7 @@ type Options struct {
 // are returned as rest. Passed counts objects of kinds that no rule looks at;
 // unknown fields and values of the wrong type are mistakes, and what could be
 // decoded is a subject all the same.
-func Read(docs []source.Doc, o Options) (subjects []*subject.Subject, rest []source.Doc, passed map[string]int, mistakes strict.Mistakes) {
+func Read(docs []strict.Doc, o Options) (subjects []*subject.Subject, rest []strict.Doc, passed map[string]int, mistakes strict.Mistakes) {
 	r := &reader{passed: map[string]int{}}
 	for i := range docs {
 		if !r.doc(&docs[i]) {
@@ -82,12 +81,12 @@ type reader struct {
 	mistakes strict.Mistakes
 }
 
-func (r *reader) doc(d *source.Doc) bool {
+func (r *reader) doc(d *strict.Doc) bool {
 	if m := shape(d); m != nil {
 		r.mistakes = append(r.mistakes, *m)
 		return true
 	}
-	api, kind := source.Child(d.Root, "apiVersion"), source.Child(d.Root, "kind")
+	api, kind := strict.Child(d.Root, "apiVersion"), strict.Child(d.Root, "kind")
 	if !isText(api) || !isText(kind) {
 		return false
 	}
@@ -116,7 +115,7 @@ func (r *reader) object(file string, root *yaml.Node, text []byte, depth int) {
 		Items []any `json:"items"`
 	}
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &head) // wrong types are reported below
-	if items := source.Child(root, "items"); strings.HasSuffix(head.Kind, "List") && items != nil && items.Kind == yaml.SequenceNode &&
+	if items := strict.Child(root, "items"); strings.HasSuffix(head.Kind, "List") && items != nil && items.Kind == yaml.SequenceNode &&
 		depth == 0 {
 		for i, item := range head.Items {
 			if i < len(items.Content) {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
 	"github.com/winlab-dev/winlab/internal/strict"
 )
@@ -20,19 +19,19 @@ func isText(n *yaml.Node) bool {
 // shape says what keeps a document that was meant for an object from being
 // one: a kind is missing, or it is a bare list of objects. Documents that are
 // something else altogether give nothing.
-func shape(d *source.Doc) *strict.Mistake {
+func shape(d *strict.Doc) *strict.Mistake {
 	say := func(at *yaml.Node, format string, args ...any) *strict.Mistake {
 		return &strict.Mistake{File: d.File, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...)}
 	}
 	if d.Root.Kind == yaml.SequenceNode {
 		for _, e := range d.Root.Content {
-			if isText(source.Child(e, "apiVersion")) && isText(source.Child(e, "kind")) {
+			if isText(strict.Child(e, "apiVersion")) && isText(strict.Child(e, "kind")) {
 				return say(d.Root, "a bare list of objects; write one object to a document, or {apiVersion: v1, kind: List, items: [...]}")
 			}
 		}
 		return nil
 	}
-	api, kind := source.Child(d.Root, "apiVersion"), source.Child(d.Root, "kind")
+	api, kind := strict.Child(d.Root, "apiVersion"), strict.Child(d.Root, "kind")
 	for _, c := range []struct {
 		name        string
 		have, other *yaml.Node
@@ -40,7 +39,7 @@ func shape(d *source.Doc) *strict.Mistake {
 		switch {
 		case c.have != nil && c.other != nil && (c.have.Kind != yaml.ScalarNode || c.have.Value != "") && !isText(c.have):
 			return say(c.have, "%s is not a text", c.name)
-		case !isText(c.have) && isText(c.other) && (source.Child(d.Root, "spec") != nil || source.Child(d.Root, "metadata") != nil):
+		case !isText(c.have) && isText(c.other) && (strict.Child(d.Root, "spec") != nil || strict.Child(d.Root, "metadata") != nil):
 			return say(d.Root, "the object has no %s", c.name)
 		}
 	}
@@ -59,9 +58,9 @@ func wrongKind(root *yaml.Node, o *object) (at *yaml.Node, message string) {
 		if !strings.EqualFold(k.Kind, o.kind) {
 			continue
 		}
-		right, version := k.GroupVersion().String(), source.Child(root, "apiVersion")
+		right, version := k.GroupVersion().String(), strict.Child(root, "apiVersion")
 		if k.GroupVersion() == gv || k.Kind != o.kind && scheme().Recognizes(gv.WithKind(k.Kind)) {
-			return source.Child(root, "kind"), fmt.Sprintf("%s has no kind %s; write %s", o.apiVersion, o.kind, k.Kind)
+			return strict.Child(root, "kind"), fmt.Sprintf("%s has no kind %s; write %s", o.apiVersion, o.kind, k.Kind)
 		}
 		return version, fmt.Sprintf("%s has no kind %s; write apiVersion: %s", o.apiVersion, o.kind, right)
 	}
@@ -93,8 +92,8 @@ func unknownField(file string, root *yaml.Node, name string, err error) strict.M
 	} else {
 		m.Message = fmt.Sprintf("%s: the API has no field %s here; the API server drops it or refuses the object", name, parts[2])
 	}
-	if p, err := source.ParsePath(parts[2]); err == nil {
-		for _, f := range source.Find(root, p) {
+	if p, err := strict.ParsePath(parts[2]); err == nil {
+		for _, f := range strict.Find(root, p) {
 			if at := f.Key; at != nil {
 				m.Line, m.Column = at.Line, at.Column
 			}
@@ -163,7 +162,7 @@ func nodeOfKindAt(n *yaml.Node, names []string, kind string) *yaml.Node {
 		return nil
 	}
 	if len(names) > 0 {
-		return nodeOfKindAt(source.Child(n, names[0]), names[1:], kind)
+		return nodeOfKindAt(strict.Child(n, names[0]), names[1:], kind)
 	}
 	if want, ok := kindsOfNode[kind]; ok && n.Kind == want {
 		return n

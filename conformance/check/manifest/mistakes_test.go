@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // TestMistakes: what is not an object, or not a valid one, is reported at its place, and
@@ -33,7 +33,7 @@ func TestMistakes(t *testing.T) {
 			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, resources: {$patch: delete}}]}}}\n", "4:61: Deployment d: this is a patch (spec.template.spec.containers[0].resources.$patch) and no whole object"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			docs, mistakes := source.Read("f", strings.NewReader(c.text))
+			docs, mistakes := strict.Read("f", strings.NewReader(c.text))
 			if len(mistakes) > 0 {
 				t.Fatal(mistakes)
 			}
@@ -62,7 +62,7 @@ func TestNoMistakes(t *testing.T) {
 		{"a kind that no rule looks at", "apiVersion: v1\nkind: Binding\nmetadata: {name: x}\n", 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			docs, _ := source.Read("f", strings.NewReader(c.text))
+			docs, _ := strict.Read("f", strings.NewReader(c.text))
 			subjects, rest, _, mistakes := Read(docs, Options{})
 			if len(mistakes) > 0 || len(subjects) != c.subjects || len(rest) != c.rest {
 				t.Errorf("%d subjects, %d other documents, mistakes: %v", len(subjects), len(rest), mistakes)

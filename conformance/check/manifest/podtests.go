@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // podTests are conditions on the fields of a pod that need two of them at
@@ -69,11 +69,11 @@ func podTest(find func(p *Pod, at func(string) *yaml.Node, args map[string]strin
 
 // nodeAt is the node at a path, or the deepest one on the way to it.
 func nodeAt(root *yaml.Node, path string) *yaml.Node {
-	p, err := source.ParsePath(path)
+	p, err := strict.ParsePath(path)
 	if err != nil {
 		return nil
 	}
-	for _, f := range source.Find(root, p) {
+	for _, f := range strict.Find(root, p) {
 		return f.At()
 	}
 	return nil

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // podHits runs one of the pod tests over documents and returns field and
 // variables of what it finds, and fails when a hit has no place in the file.
 func podHits(t *testing.T, test string, args map[string]string, text string) []string {
 	t.Helper()
-	docs, mistakes := source.Read("pod.yaml", strings.NewReader(text))
+	docs, mistakes := strict.Read("pod.yaml", strings.NewReader(text))
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // resourceTests compare what a container asks for with what it may use.
@@ -107,9 +107,9 @@ func perContainer(s *subject.Subject, find func(*corev1.Container) (path string,
 		}
 		vars["container"] = c.Name
 		hit := subject.Hit{Field: fmt.Sprintf("spec.%s[%d].%s", list, i, path), Vars: vars}
-		if sp, err := source.ParsePath(hit.Field); err == nil {
+		if sp, err := strict.ParsePath(hit.Field); err == nil {
 			hit.Field = sp.String()
-			for _, f := range source.Find(s.Root, sp) {
+			for _, f := range strict.Find(s.Root, sp) {
 				hit.At = f.At()
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 func TestResourceTests(t *testing.T) {
@@ -51,7 +51,7 @@ func TestResourceTests(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			text := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec:\n  template:\n    spec:\n" +
 				"      nodeSelector: {kubernetes.io/os: windows}\n      " + strings.ReplaceAll(tc.containers, "\n  ", "\n      ") + "\n"
-			docs, mistakes := source.Read("x.yaml", strings.NewReader(text))
+			docs, mistakes := strict.Read("x.yaml", strings.NewReader(text))
 			if len(mistakes) > 0 {
 				t.Fatal(mistakes)
 			}

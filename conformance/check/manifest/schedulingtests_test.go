@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // found reads a file and asks a test about every subject that it is for. Each
 // hit is a line: "LINE:COLUMN FIELD key=value ...".
 func found(t *testing.T, name string, args map[string]string, text string) []string {
 	t.Helper()
-	docs, mistakes := source.Read("x.yaml", strings.NewReader(text))
+	docs, mistakes := strict.Read("x.yaml", strings.NewReader(text))
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}

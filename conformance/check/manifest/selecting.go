@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 const buildLabel = corev1.LabelWindowsBuild
@@ -24,11 +24,11 @@ var neutralLabels = []string{corev1.LabelArchStable, "beta.kubernetes.io/arch"}
 // hit points at a field of a subject, or at what should hold it.
 func hit(s *subject.Subject, field string, vars map[string]string) subject.Hit {
 	h := subject.Hit{Field: field, Vars: vars}
-	p, err := source.ParsePath(field)
+	p, err := strict.ParsePath(field)
 	if err != nil {
 		return h
 	}
-	if found := source.Find(s.Root, p); len(found) > 0 {
+	if found := strict.Find(s.Root, p); len(found) > 0 {
 		h.At = found[0].At()
 		if found[0].Key != nil && h.At.Kind != yaml.ScalarNode { // a map or list is shown by its key
 			h.At = found[0].Key

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/claims"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 var serviceTests = []subject.Test{{
@@ -238,7 +238,7 @@ func addressesBehind(c *subject.Context, s *subject.Subject) int {
 
 // fieldHits looks at a field as a rule with a field does.
 func fieldHits(s *subject.Subject, field, when string) []subject.Hit {
-	p, err := source.ParsePath(field)
+	p, err := strict.ParsePath(field)
 	if err != nil {
 		return nil
 	}
@@ -247,7 +247,7 @@ func fieldHits(s *subject.Subject, field, when string) []subject.Hit {
 		return nil
 	}
 	var hits []subject.Hit
-	for _, f := range source.Find(s.Root, p) {
+	for _, f := range strict.Find(s.Root, p) {
 		if f.Missing() {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // agreementTests compare one piece of configuration with another.
@@ -54,12 +55,12 @@ var agreementTests = []subject.Test{
 
 func subnetOutside(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	n := nodeAt(s, "FLANNEL_SUBNET")
-	subnet, network := prefixes(text(n)), prefixes(text(nodeAt(s, "FLANNEL_NETWORK")))
+	subnet, network := prefixes(strict.Text(n)), prefixes(strict.Text(nodeAt(s, "FLANNEL_NETWORK")))
 	if len(subnet) != 1 || len(network) == 0 || covered(network, subnet[0].Masked()) {
 		return nil
 	}
-	return []subject.Hit{{At: n, Field: "FLANNEL_SUBNET", Vars: map[string]string{"value": text(n),
-		"network": text(nodeAt(s, "FLANNEL_NETWORK"))}}}
+	return []subject.Hit{{At: n, Field: "FLANNEL_SUBNET", Vars: map[string]string{"value": strict.Text(n),
+		"network": strict.Text(nodeAt(s, "FLANNEL_NETWORK"))}}}
 }
 
 func notAPrefix(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
@@ -69,9 +70,9 @@ func notAPrefix(_ *subject.Context, s *subject.Subject, _ map[string]string) []s
 		if n == nil {
 			continue
 		}
-		for part := range strings.SplitSeq(text(n), ",") {
+		for part := range strings.SplitSeq(strict.Text(n), ",") {
 			if _, err := netip.ParsePrefix(strings.TrimSpace(part)); err != nil && literal(part) {
-				hits = append(hits, subject.Hit{At: n, Field: key, Vars: map[string]string{"value": text(n), "field": key}})
+				hits = append(hits, subject.Hit{At: n, Field: key, Vars: map[string]string{"value": strict.Text(n), "field": key}})
 			}
 		}
 	}
@@ -98,9 +99,9 @@ func hostnameDiffers(c *subject.Context, s *subject.Subject, _ map[string]string
 	if s.On == "flanneld" {
 		key = "$NODE_NAME"
 	}
-	mine := text(nodeAt(s, key))
+	mine := strict.Text(nodeAt(s, key))
 	for _, o := range c.All {
-		other := text(nodeAt(o, "--hostname-override"))
+		other := strict.Text(nodeAt(o, "--hostname-override"))
 		if o.On == "kubelet" && o.File == s.File && literal(mine) && literal(other) && !strings.EqualFold(mine, other) {
 			return []subject.Hit{{At: nodeAt(s, key), Field: key, Vars: map[string]string{"value": mine, "other": other}}}
 		}
@@ -113,7 +114,7 @@ func networkNameDiffers(c *subject.Context, s *subject.Subject, _ map[string]str
 	if n == nil {
 		n = nodeAt(s, "$KUBE_NETWORK")
 	}
-	if !literal(text(n)) || strings.Contains(text(n), "*") {
+	if !literal(strict.Text(n)) || strings.Contains(strict.Text(n), "*") {
 		return nil
 	}
 	branch := ""
@@ -123,7 +124,7 @@ func networkNameDiffers(c *subject.Context, s *subject.Subject, _ map[string]str
 	other, from := "", ""
 	for _, o := range c.All {
 		name := networkName(o, branch)
-		if strings.EqualFold(name, text(n)) {
+		if strings.EqualFold(name, strict.Text(n)) {
 			return nil
 		}
 		if literal(name) && other == "" {
@@ -133,7 +134,7 @@ func networkNameDiffers(c *subject.Context, s *subject.Subject, _ map[string]str
 	if other == "" {
 		return nil
 	}
-	return []subject.Hit{{At: n, Vars: map[string]string{"value": text(n), "other": other, "from": from}}}
+	return []subject.Hit{{At: n, Vars: map[string]string{"value": strict.Text(n), "other": other, "from": from}}}
 }
 
 // networkName is the HNS network that a configuration names, "" where it names none. A
@@ -141,12 +142,12 @@ func networkNameDiffers(c *subject.Context, s *subject.Subject, _ map[string]str
 func networkName(o *subject.Subject, branch string) string {
 	switch o.On {
 	case "cni":
-		if v, ok := o.Value.(*CNI); ok && branch != "" && v.Network != branch || strings.Contains(text(nodeAt(o, "type")), "azure") {
+		if v, ok := o.Value.(*CNI); ok && branch != "" && v.Network != branch || strings.Contains(strict.Text(nodeAt(o, "type")), "azure") {
 			return ""
 		}
-		return text(nodeAt(o, "name"))
+		return strict.Text(nodeAt(o, "name"))
 	case "net-conf":
-		return text(nodeAt(o, "Backend", "Name"))
+		return strict.Text(nodeAt(o, "Backend", "Name"))
 	}
 	return ""
 }
@@ -169,14 +170,14 @@ func modeDiffers(c *subject.Context, s *subject.Subject, _ map[string]string) []
 	}
 	mode, n := "l2bridge", s.Root
 	if given := nodeAt(s, "-NetworkMode"); given != nil {
-		mode, n = strings.ToLower(text(given)), given
+		mode, n = strings.ToLower(strict.Text(given)), given
 	}
 	wants := backends[mode]
 	if wants == "" {
 		return nil
 	}
 	for _, o := range c.All {
-		backend := strings.ToLower(text(nodeAt(o, "Backend", "Type")))
+		backend := strings.ToLower(strict.Text(nodeAt(o, "Backend", "Type")))
 		if o.On == "net-conf" && slices.Contains([]string{"host-gw", "vxlan"}, backend) && backend != wants {
 			return []subject.Hit{{At: n, Field: "-NetworkMode", Vars: map[string]string{"value": mode, "backend": backend}}}
 		}
@@ -215,7 +216,7 @@ func backendDiffers(c *subject.Context, _ *subject.Subject, _ map[string]string)
 		if conf.On != "net-conf" {
 			continue
 		}
-		backend := text(nodeAt(conf, "Backend", "Type"))
+		backend := strict.Text(nodeAt(conf, "Backend", "Type"))
 		plugin := map[string]string{"host-gw": "win-bridge", "vxlan": "win-overlay"}[strings.ToLower(backend)]
 		if plugin == "" {
 			continue

@@ -3,14 +3,12 @@ package nodeconf
 import (
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
-	"github.com/winlab-dev/winlab/internal/lazyregexp"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 )
 
@@ -24,20 +22,14 @@ type CNI struct {
 	Network string
 	// listVersion is the cniVersion of the file.
 	listVersion string
-	// Refused are the problems for which the plugin refuses the file, Ignored
-	// what it passes over, as sim/kube/cni reads it.
-	Refused, ignored []Problem
+	// Refused is why the plugin does not take the file, ignored what it passes over, as sim/kube/cni
+	// reads it.
+	Refused, ignored strict.Mistakes
 }
 
-// Problem is a remark with its place.
-type Problem struct {
-	line, column int
-	message      string
-}
-
-// Line is the line of the file, from 1, Message the remark.
-func (p Problem) Line() int       { return p.line }
-func (p Problem) Message() string { return p.message }
+// NetConf is the typed form of a subject "net-conf": why flanneld does not take the file and what it
+// passes over, as sim/kube/cni reads it.
+type NetConf struct{ refused, ignored strict.Mistakes }
 
 // pluginNetworks are the plugins that exist for Windows, with the HNS network
 // that they use where they use one only.
@@ -57,28 +49,23 @@ var linuxPlugins = []string{
 // linuxDelegateKeys are fields of a delegate that only Linux plugins read.
 var linuxDelegateKeys = []string{"isdefaultgateway", "isgateway", "hairpinmode", "forceaddress", "bridge", "promiscmode", "mtu"}
 
-// maxTried bounds what is given to the model of the plugins, in bytes; real
-// configurations have two thousand.
-const maxTried = 64 << 10
-
 // cniSubjects makes subjects of a CNI configuration.
-func cniSubjects(s *input, root *yaml.Node, embedded bool) []*subject.Subject {
-	file := spelled(root, pluginKeys)
-	refused, ignored := tryCNI(s)
-	if len(s.mistakes) > 0 {
-		refused = nil // what keeps the file from being JSON was said
-	}
-	version := text(source.Child(file, "cniVersion"))
-	plugins := source.Child(file, "plugins")
+func cniSubjects(s *input, embedded bool) []*subject.Subject {
+	c, root := cni.ReadConf(s.file, s.data)
+	root = s.relocated(root)
+	refused, ignored := s.filled(c.Remarks.Refused), s.filled(c.Remarks.Ignored)
+	file := cni.Spelled(root)
+	version := strict.Text(file, "cniVersion")
+	plugins := strict.Child(file, "plugins")
 	if plugins == nil || plugins.Kind != yaml.SequenceNode {
-		return oneCNI(s, pluginTree(file), version, refused, ignored, embedded)
+		return oneCNI(s, file, version, refused, ignored, embedded)
 	}
 	var all []*subject.Subject
 	list := plugins.Content
 	for _, p := range list {
 		// A list that holds a plugin for Linux is for Linux, or does not work: that
 		// plugin is all there is to say.
-		if slices.Contains(linuxPlugins, pluginName(text(source.Child(spelled(p, pluginKeys), "type")))) {
+		if slices.Contains(linuxPlugins, pluginName(strict.Text(p, "type"))) {
 			list = []*yaml.Node{p}
 			break
 		}
@@ -87,11 +74,11 @@ func cniSubjects(s *input, root *yaml.Node, embedded bool) []*subject.Subject {
 		if p.Kind != yaml.MappingNode {
 			continue
 		}
-		tree := pluginTree(spelled(p, pluginKeys))
+		tree := p
 		// The runtime puts the list's name and version into each plugin
 		// (containernetworking/cni libcni InjectConf).
 		for _, key := range []string{"name", "cniVersion"} {
-			if source.Child(tree, key) != nil {
+			if strict.Child(tree, key) != nil {
 				continue
 			}
 			for i := 0; i+1 < len(file.Content); i += 2 {
@@ -110,12 +97,12 @@ func cniSubjects(s *input, root *yaml.Node, embedded bool) []*subject.Subject {
 	return all
 }
 
-func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Problem, embedded bool) []*subject.Subject {
-	c := &CNI{listVersion: version, Type: pluginName(text(source.Child(tree, "type"))), Refused: refused, ignored: ignored}
-	delegate := source.Child(tree, "delegate")
+func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored strict.Mistakes, embedded bool) []*subject.Subject {
+	c := &CNI{listVersion: version, Type: pluginName(strict.Text(tree, "type")), Refused: refused, ignored: ignored}
+	delegate := strict.Child(tree, "delegate")
 	linux := slices.Contains(linuxPlugins, c.Type)
 	if c.Type == string(cni.PluginFlannel) {
-		c.delegate = pluginName(text(source.Child(delegate, "type")))
+		c.delegate = pluginName(strict.Text(delegate, "type"))
 		if delegate != nil && delegate.Kind == yaml.MappingNode && c.delegate == "" {
 			for i := 0; i < len(delegate.Content); i += 2 {
 				if slices.Contains(linuxDelegateKeys, strings.ToLower(delegate.Content[i].Value)) {
@@ -138,76 +125,45 @@ func oneCNI(s *input, tree *yaml.Node, version string, refused, ignored []Proble
 	case cni.PluginFlannel:
 		c.Network = pluginNetworks[c.delegate]
 	case cni.PluginCalico:
-		switch mode := text(source.Child(tree, "mode")); {
+		switch mode := strict.Text(tree, "mode"); {
 		case mode == "vxlan":
 			c.Network = "overlay"
 		case mode == "windows-bgp":
 			c.Network = "l2bridge"
 		}
 	case cni.PluginAzure:
-		c.ignored = nil // it has more fields than are modelled
 		c.Network = "l2bridge"
-		if strings.Contains(text(source.Child(tree, "mode")), "tunnel") {
+		if strings.Contains(strict.Text(tree, "mode"), "tunnel") {
 			c.Network = "l2tunnel"
 		}
 	}
 	if _, known := pluginNetworks[c.Type]; !known {
 		// What sim/kube/cni says about a plugin that it does not model is not a finding.
-		c.Refused, c.ignored = nil, nil
+		c.Refused = nil
 	}
-	name := "CNI configuration " + text(source.Child(tree, "name"))
+	name := "CNI configuration " + strict.Text(tree, "name")
 	return []*subject.Subject{{On: "cni", Name: strings.TrimSpace(name), File: s.file, Root: tree, Value: c}}
 }
 
 func pluginName(s string) string { return strings.TrimSuffix(strings.ToLower(s), ".exe") }
 
-// text is the text of a scalar, "" for anything else.
-func text(n *yaml.Node) string {
-	if n == nil || n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		return ""
+// filled are the remarks on lines that are as they are on a node, with their places in the file.
+func (s *input) filled(all strict.Mistakes) (out strict.Mistakes) {
+	for _, m := range all {
+		if s.filledInLater(m.Line) {
+			continue
+		}
+		out = append(out, s.inFile(m))
 	}
-	return n.Value
+	return out
 }
 
-// tryCNI asks the model of the plugins what it thinks of the file.
-func tryCNI(s *input) (refused, ignored []Problem) {
-	if len(s.text) > maxTried {
-		return nil, nil
-	}
-	c, err := cni.ParseConf("f", []byte(s.text))
-	if err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
-			if p, ok := s.problem(line); ok && !strings.Contains(p.message, "winlab models") {
-				refused = append(refused, p)
-			}
-		}
-		return refused, nil
-	}
-	for _, w := range c.Warnings {
-		if p, ok := s.problem(w); ok && !strings.Contains(p.message, "not modelled") {
-			ignored = append(ignored, p)
-		}
-	}
-	return nil, ignored
-}
-
-var placed = lazyregexp.New(`^f:(\d+):(\d+): (.*)$`)
-
-// problem reads "f:1:2: message".
-func (s *input) problem(line string) (Problem, bool) {
-	m := placed.FindStringSubmatch(line)
-	if m == nil {
-		return Problem{}, false
-	}
-	l, _ := strconv.Atoi(m[1])
-	c, _ := strconv.Atoi(m[2])
-	if s.filledInLater(l) {
-		return Problem{}, false
-	}
+// inFile moves a mistake from its place in the text to that in the file.
+func (s *input) inFile(m strict.Mistake) strict.Mistake {
 	if s.place != nil {
-		l, c = s.place(l, c)
+		m.Line, m.Column = s.place(m.Line, m.Column)
 	}
-	return Problem{l, c, m[3]}, true
+	return m
 }
 
 // filledInLater reports whether a line, from 1, has something that is written before a node gets
@@ -227,9 +183,8 @@ func (s *input) filledInLater(line int) bool {
 }
 
 // netConfSubject makes the subject of a net-conf.json.
-func netConfSubject(s *input, root *yaml.Node) *subject.Subject {
-	tree := below(spelled(root, netConfKeys), map[string]func(*yaml.Node) *yaml.Node{
-		"Backend": func(b *yaml.Node) *yaml.Node { return spelled(b, backendKeys) },
-	})
-	return &subject.Subject{On: "net-conf", Name: "net-conf.json", File: s.file, Root: tree}
+func netConfSubject(s *input) *subject.Subject {
+	c, root := cni.ReadNetConf(s.file, s.data)
+	return &subject.Subject{On: "net-conf", Name: "net-conf.json", File: s.file, Root: cni.SpelledNetConf(s.relocated(root)),
+		Value: &NetConf{s.filled(c.Remarks.Refused), s.filled(c.Remarks.Ignored)}}
 }

@@ -7,18 +7,19 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 )
 
 var cniTests = []subject.Test{
 	{
-		On: []string{"cni"}, Name: "refused-by-plugin", Vars: []string{"problem"},
-		Doc:  "The plugin refuses the configuration.",
+		On: []string{"cni", "net-conf"}, Name: "refused-by-plugin", Vars: []string{"problem"},
+		Doc:  "The plugin, or flanneld on a Windows node, refuses the configuration.",
 		Find: refusedByPlugin,
 	},
 	{
-		On: []string{"cni"}, Name: "ignored-by-plugin", Vars: []string{"problem"},
-		Doc:  "The plugin passes over a part of the configuration.",
+		On: []string{"cni", "net-conf"}, Name: "ignored-by-plugin", Vars: []string{"problem"},
+		Doc:  "The plugin, or flanneld on a Windows node, passes over a part of the configuration.",
 		Find: ignoredByPlugin,
 	},
 	{
@@ -49,21 +50,36 @@ var cniTests = []subject.Test{
 }
 
 func refusedByPlugin(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	return problemHits(s, func(c *CNI) []Problem { return c.Refused })
+	refused, _ := remarksOn(s)
+	return hitsOf(refused)
 }
 
 func ignoredByPlugin(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
-	return problemHits(s, func(c *CNI) []Problem { return c.ignored })
+	_, ignored := remarksOn(s)
+	return hitsOf(ignored)
+}
+
+// remarksOn is what sim/kube/cni says about the file of a subject.
+func remarksOn(s *subject.Subject) (refused, ignored strict.Mistakes) {
+	switch v := s.Value.(type) {
+	case *CNI:
+		return v.Refused, v.ignored
+	case *NetConf:
+		return v.refused, v.ignored
+	case *Agent:
+		return v.refused, nil
+	}
+	return nil, nil
 }
 
 func versionWithCheck(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	c, ok := s.Value.(*CNI)
 	plugin := c.calls()
 	n := nodeAt(s, "cniVersion")
-	if !ok || plugin != "win-bridge" && plugin != "win-overlay" || !hasCheck(text(n)) {
+	if !ok || plugin != "win-bridge" && plugin != "win-overlay" || !hasCheck(strict.Text(n)) {
 		return nil
 	}
-	return []subject.Hit{{At: n, Field: "cniVersion", Vars: map[string]string{"version": text(n), "plugin": plugin}}}
+	return []subject.Hit{{At: n, Field: "cniVersion", Vars: map[string]string{"version": strict.Text(n), "plugin": plugin}}}
 }
 
 func exceptionsLack(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
@@ -103,26 +119,22 @@ func exceptionsHoldOutside(c *subject.Context, s *subject.Subject, args map[stri
 	var hits []subject.Hit
 	for _, l := range allLists(s) {
 		for _, e := range l.Content {
-			for _, p := range prefixes(text(e)) {
+			for _, p := range prefixes(strict.Text(e)) {
 				everything := p.Bits() <= 1
 				if everything != (args["everything"] == "true") || !everything && !outside(p, inside) {
 					continue
 				}
-				hits = append(hits, subject.Hit{At: e, Field: "ExceptionList", Vars: map[string]string{"value": text(e)}})
+				hits = append(hits, subject.Hit{At: e, Field: "ExceptionList", Vars: map[string]string{"value": strict.Text(e)}})
 			}
 		}
 	}
 	return hits
 }
 
-func problemHits(s *subject.Subject, list func(*CNI) []Problem) []subject.Hit {
-	c, ok := s.Value.(*CNI)
-	if !ok {
-		return nil
-	}
-	var hits []subject.Hit
-	for _, p := range list(c) {
-		hits = append(hits, subject.Hit{At: &yaml.Node{Line: p.line, Column: p.column}, Vars: map[string]string{"problem": p.message}})
+// hitsOf makes hits of remarks.
+func hitsOf(all strict.Mistakes) (hits []subject.Hit) {
+	for _, m := range all {
+		hits = append(hits, subject.Hit{At: &yaml.Node{Line: m.Line, Column: m.Column}, Vars: map[string]string{"problem": m.Message}})
 	}
 	return hits
 }
@@ -159,7 +171,7 @@ func exceptions(s *subject.Subject) (lists []*yaml.Node, held []netip.Prefix) {
 	lists = allLists(s)
 	for _, l := range lists {
 		for _, e := range l.Content {
-			p := prefixes(text(e))
+			p := prefixes(strict.Text(e))
 			if len(p) == 0 {
 				return nil, nil
 			}
@@ -186,7 +198,7 @@ func routes(s *subject.Subject) []fact {
 	var out []fact
 	for _, p := range Policies(s) {
 		n := p.Route()
-		for _, prefix := range prefixes(text(n)) {
+		for _, prefix := range prefixes(strict.Text(n)) {
 			out = append(out, fact{prefix, "cni ROUTE", n, s})
 		}
 	}

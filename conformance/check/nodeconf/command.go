@@ -8,6 +8,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // commandLine is the typed form of a command line.
@@ -169,19 +170,19 @@ func (c *commandLine) setFlag(root *yaml.Node, a *arg, name, value string, has b
 // has them already, such as the args of a container. It returns nil when the
 // program is not kubelet, kube-proxy or flanneld.
 func Arguments(file string, command []*yaml.Node) *subject.Subject {
-	i := slices.IndexFunc(command, func(n *yaml.Node) bool { p, _ := programOf(text(n)); return p != "" })
+	i := slices.IndexFunc(command, func(n *yaml.Node) bool { p, _ := programOf(strict.Text(n)); return p != "" })
 	if i < 0 {
 		return nil
 	}
-	program, exe := programOf(text(command[i]))
-	if forLinux(text(command[i]), exe, shell) {
+	program, exe := programOf(strict.Text(command[i]))
+	if forLinux(strict.Text(command[i]), exe, shell) {
 		return nil
 	}
-	c := &commandLine{program: program, path: text(command[i]), inPod: true}
+	c := &commandLine{program: program, path: strict.Text(command[i]), inPod: true}
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: command[i].Line, Column: command[i].Column}
 	var words []word
 	for j, n := range command[i+1:] {
-		words = append(words, word{text: text(n), at: j})
+		words = append(words, word{text: strict.Text(n), at: j})
 	}
 	c.args = arguments(words)
 	for k := range c.args {

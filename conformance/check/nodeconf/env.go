@@ -7,8 +7,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // subnetKeys are what flannel's plugin reads in subnet.env
@@ -49,7 +49,7 @@ func subnetEnv(s *input) *subject.Subject {
 				clip(strings.TrimSpace(key))))
 		}
 		key = strings.TrimSpace(key)
-		if source.Child(root, key) != nil {
+		if strict.Child(root, key) != nil {
 			s.mistake(begin, fmt.Sprintf("%s is here twice; the last one counts", clip(key)))
 		}
 		line1, column1 := s.lineAndColumn(begin)

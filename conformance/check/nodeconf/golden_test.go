@@ -31,7 +31,7 @@ func show(subjects []*subject.Subject) string {
 		case *CNI:
 			fmt.Fprintf(&b, " %s %s %s", v.Type, v.delegate, v.Network)
 			for _, p := range append(v.Refused, v.ignored...) {
-				fmt.Fprintf(&b, "\n  ! %d:%d %s", p.line, p.column, p.message)
+				fmt.Fprintf(&b, "\n  ! %d:%d %s", p.Line, p.Column, p.Message)
 			}
 		}
 		b.WriteByte('\n')

@@ -9,8 +9,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // literal reports whether a value is one, and not something that a person or a
@@ -44,7 +44,7 @@ func prefixes(text string) []netip.Prefix {
 func nodeAt(s *subject.Subject, keys ...string) *yaml.Node {
 	n := s.Root
 	for _, k := range keys {
-		n = source.Child(n, k)
+		n = strict.Child(n, k)
 	}
 	return n
 }
@@ -58,7 +58,7 @@ func facts(all []*subject.Subject, fields ...[]string) []fact {
 				continue
 			}
 			n := nodeAt(s, f[1:]...)
-			for _, p := range prefixes(text(n)) {
+			for _, p := range prefixes(strict.Text(n)) {
 				out = append(out, fact{p, f[0] + " " + strings.Join(f[1:], "."), n, s})
 			}
 		}
@@ -98,7 +98,7 @@ func serviceRanges(all []*subject.Subject) []fact {
 			continue
 		}
 		for i, n := range list.Content {
-			for _, p := range prefixes(text(n)) {
+			for _, p := range prefixes(strict.Text(n)) {
 				if from == "cni dns.nameservers" && (i > 0 || !p.Addr().IsPrivate()) {
 					continue // a server outside of the cluster
 				}
@@ -160,11 +160,11 @@ type proxyConf struct{ s *subject.Subject }
 func (p proxyConf) gate(name string) (value, set bool, node *yaml.Node) {
 	if p.s.On == "kube-proxy" {
 		node = nodeAt(p.s, "--feature-gates")
-		value, set = gateValues(text(node))[name]
+		value, set = gateValues(strict.Text(node))[name]
 		return value, set, node
 	}
 	node = nodeAt(p.s, "featureGates", name)
-	v, err := strconv.ParseBool(text(node))
+	v, err := strconv.ParseBool(strict.Text(node))
 	return v, node != nil && err == nil, node
 }
 
@@ -183,10 +183,10 @@ func (c *commandLine) network(root *yaml.Node) string {
 	if c.branch != "" {
 		return c.branch
 	}
-	name := text(source.Child(root, "--network-name")) + " " + text(source.Child(root, "$KUBE_NETWORK"))
-	gates := gateValues(text(source.Child(root, "--feature-gates")))
+	name := strict.Text(root, "--network-name") + " " + strict.Text(root, "$KUBE_NETWORK")
+	gates := gateValues(strict.Text(root, "--feature-gates"))
 	switch {
-	case source.Child(root, "--source-vip") != nil, gates["WinOverlay"], strings.Contains(strings.ToLower(name), "vxlan"),
+	case strict.Child(root, "--source-vip") != nil, gates["WinOverlay"], strings.Contains(strings.ToLower(name), "vxlan"),
 		strings.Contains(name, "flannel."):
 		return "overlay"
 	case strings.TrimSpace(name) == "cbr0":

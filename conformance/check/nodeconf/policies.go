@@ -5,8 +5,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // Policy is an endpoint policy of a CNI configuration, in the form of HNS v1 or HCN v2.
@@ -25,8 +25,8 @@ func Policies(s *subject.Subject) []Policy {
 			continue
 		}
 		for _, p := range list.Content {
-			if v := source.Child(p, "value"); v != nil {
-				out = append(out, Policy{strings.ToLower(text(source.Child(v, "Type"))), v, source.Child(v, "Settings")})
+			if v := strict.Child(p, "value"); v != nil {
+				out = append(out, Policy{strings.ToLower(strict.Text(v, "Type")), v, strict.Child(v, "Settings")})
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func (p Policy) OutboundNAT() (lists []*yaml.Node, ok bool) {
 	if p.kind != "outboundnat" {
 		return nil, false
 	}
-	for _, l := range []*yaml.Node{source.Child(p.value, "ExceptionList"), source.Child(p.settings, "Exceptions")} {
+	for _, l := range []*yaml.Node{strict.Child(p.value, "ExceptionList"), strict.Child(p.settings, "Exceptions")} {
 		if l != nil && l.Kind == yaml.SequenceNode {
 			lists = append(lists, l)
 		}
@@ -52,8 +52,8 @@ func (p Policy) Route() *yaml.Node {
 	if !strings.HasSuffix(p.kind, "route") { // ROUTE of HNS v1, SDNRoute of HCN v2
 		return nil
 	}
-	if n := source.Child(p.value, "DestinationPrefix"); n != nil {
+	if n := strict.Child(p.value, "DestinationPrefix"); n != nil {
 		return n
 	}
-	return source.Child(p.settings, "DestinationPrefix")
+	return strict.Child(p.settings, "DestinationPrefix")
 }

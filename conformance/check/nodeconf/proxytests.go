@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 var proxies = []string{"kube-proxy", "kube-proxy-config"}
@@ -40,7 +41,7 @@ var proxyTests = []subject.Test{
 func dsrWithoutGate(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	p := proxyConf{s}
 	n := p.get("--enable-dsr", "winkernel", "enableDSR")
-	on, _ := strconv.ParseBool(text(n))
+	on, _ := strconv.ParseBool(strict.Text(n))
 	if !on || p.gateOn(c, "WinDSR") || p.unseen() {
 		return nil
 	}
@@ -50,7 +51,7 @@ func dsrWithoutGate(c *subject.Context, s *subject.Subject, _ map[string]string)
 func gateWithoutDSR(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	p := proxyConf{s}
 	on, set, n := p.gate("WinDSR")
-	dsr, _ := strconv.ParseBool(text(p.get("--enable-dsr", "winkernel", "enableDSR")))
+	dsr, _ := strconv.ParseBool(strict.Text(p.get("--enable-dsr", "winkernel", "enableDSR")))
 	if !set || !on || dsr || p.unseen() {
 		return nil
 	}
@@ -72,7 +73,7 @@ func overlayWithoutGate(c *subject.Context, s *subject.Subject, _ map[string]str
 func overlayWithoutSourceVIP(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	p := proxyConf{s}
 	n := p.get("--source-vip", "winkernel", "sourceVip")
-	if !isFor(c, s, "overlay") || p.unseen() && n == nil || n != nil && text(n) != "" {
+	if !isFor(c, s, "overlay") || p.unseen() && n == nil || n != nil && strict.Text(n) != "" {
 		return nil
 	}
 	if n == nil {
@@ -83,13 +84,13 @@ func overlayWithoutSourceVIP(c *subject.Context, s *subject.Subject, _ map[strin
 
 func sourceVIPOutside(c *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	n := proxyConf{s}.get("--source-vip", "winkernel", "sourceVip")
-	vip := prefixes(text(n))
+	vip := prefixes(strict.Text(n))
 	own := facts(c.All, []string{"subnet-env", "FLANNEL_SUBNET"})
 	if len(vip) != 1 || len(own) != 1 || own[0].prefix.Masked().Contains(vip[0].Addr()) {
 		return nil
 	}
 	return []subject.Hit{{At: n, Field: field(s, "--source-vip", "winkernel.sourceVip"),
-		Vars: map[string]string{"value": text(n), "subnet": own[0].prefix.Masked().String(), "from": own[0].in.File}}}
+		Vars: map[string]string{"value": strict.Text(n), "subnet": own[0].prefix.Masked().String(), "from": own[0].in.File}}}
 }
 
 // gateOn reports whether a gate is on in the version of the setting.

@@ -8,10 +8,10 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/internal/utf"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
 )
 
 // scriptEndings are the files that are read as command lines when nothing in
@@ -44,31 +44,16 @@ func Read(file string, data []byte) (subjects []*subject.Subject, recognised boo
 		return nil, false, nil
 	}
 	s := newInput(file, text)
+	s.data = data
 	subjects, recognised = s.read(name, false)
 	if !recognised {
 		return nil, false, nil
 	}
-	if mark != utf.None && len(subjects) > 0 && refusesMark(subjects[0].On) {
-		s.mistakes = append(s.mistakes, strict.Mistake{File: file, Line: 1, Column: 1,
-			Message: fmt.Sprintf(
-				"the file is written with %s, which %s cannot read; save it as UTF-8 without a byte order mark (Windows PowerShell's Out-File and Set-Content -Encoding utf8 write one)", mark, readerOf(subjects[0].On))})
+	if mark != utf.None && len(subjects) > 0 && subjects[0].On == "subnet-env" {
+		s.mistakes = append(s.mistakes, strict.Mark(file, mark, "flannel's plugin cannot read"))
 	}
 	_ = s.mistakes.AsError() // sorts
 	return subjects, true, s.mistakes
-}
-
-// refusesMark reports whether the program that reads the file stumbles over a
-// byte order mark. PowerShell and YAML take it.
-func refusesMark(on string) bool { return on == "cni" || on == "net-conf" || on == "subnet-env" }
-
-func readerOf(on string) string {
-	switch on {
-	case "cni":
-		return "the JSON parser of kubelet, containerd and the plugins"
-	case "net-conf":
-		return "flanneld's JSON parser"
-	}
-	return "flannel's plugin"
 }
 
 // read recognises a text and reads it. embedded is true for a part of a
@@ -109,9 +94,7 @@ func (s *input) jsonConf(name, head string, embedded bool) ([]*subject.Subject, 
 	if strings.HasPrefix(head, "{{") { // a template
 		return nil, false
 	}
-	trial := newInput(s.file, s.text)
-	trial.place = s.place
-	root := readJSON(trial)
+	root, refused, remarks := strict.JSON(s.file, s.data)
 	kind := jsonKind(root)
 	if root == nil {
 		// Broken: its name and its words show whether it is node configuration.
@@ -120,16 +103,21 @@ func (s *input) jsonConf(name, head string, embedded bool) ([]*subject.Subject, 
 	if kind == "" {
 		return nil, false
 	}
-	s.mistakes = append(s.mistakes, trial.mistakes...)
+	if kind != "cni" && kind != "net-conf" {
+		refused = append(refused, remarks...)
+	}
+	for _, m := range refused {
+		s.mistakes = append(s.mistakes, s.inFile(m))
+	}
 	switch {
 	case root == nil:
 		return nil, true
 	case kind == "cni":
-		return cniSubjects(s, root, embedded), true
+		return cniSubjects(s, embedded), true
 	case kind == "net-conf":
-		return []*subject.Subject{netConfSubject(s, root)}, true
+		return []*subject.Subject{netConfSubject(s)}, true
 	}
-	return []*subject.Subject{{On: kind, Name: text(source.Child(root, "kind")), File: s.file, Root: root}}, true
+	return []*subject.Subject{{On: kind, Name: strict.Text(root, "kind"), File: s.file, Root: s.relocated(root)}}, true
 }
 
 // jsonKind says what a JSON document is, "" when it is not node configuration.
@@ -140,8 +128,8 @@ func jsonKind(root *yaml.Node) string {
 	if on := component(root); on != "" {
 		return on
 	}
-	cniTree, flannel := spelled(root, pluginKeys), spelled(root, netConfKeys)
-	has := func(n *yaml.Node, key string) bool { return source.Child(n, key) != nil }
+	cniTree, flannel := cni.Spelled(root), cni.SpelledNetConf(root)
+	has := func(n *yaml.Node, key string) bool { return strict.Child(n, key) != nil }
 	switch {
 	case has(cniTree, "kind") && has(cniTree, "apiVersion"):
 		return ""

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 func utf16le(s string) []byte {
@@ -28,7 +28,7 @@ func TestMistakesOfFiles(t *testing.T) {
 	}{
 		{"tabs and CRLF are fine", "net-conf.json", []byte(netConf), "net-conf", nil},
 		{"UTF-16 as Out-File writes it", "net-conf.json", utf16le(netConf), "net-conf",
-			[]string{"net-conf.json:1:1: the file is written with UTF-16, which flanneld's JSON parser cannot read"}},
+			[]string{"net-conf.json:1:1: the file is written with UTF-16, which the JSON parsers of a node's programs refuse"}},
 		{"a byte order mark in JSON", "net-conf.json", []byte("\ufeff" + netConf), "net-conf", []string{"a byte order mark"}},
 		{"a byte order mark in PowerShell", "a.ps1", []byte("\ufeffkube-proxy.exe --v=4"), "kube-proxy", nil},
 		{"a byte order mark in subnet.env", "subnet.env", []byte("\ufeffFLANNEL_NETWORK=10.244.0.0/16"), "subnet-env",
@@ -37,8 +37,8 @@ func TestMistakesOfFiles(t *testing.T) {
 			[]string{"cni.conf:2:24: JSON has no comments"}},
 		{"a path with single backslashes", "cni.conf", []byte(`{"cniVersion": "0.2.0", "name": "a", "type": "nat", "dataDir": "C:\k\cni"}`),
 			"cni", []string{`\k is not an escape`}},
-		{"a key twice", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\",\n\"name\": \"a\", \"type\": \"nat\",\n \"name\": \"b\"}"), "cni",
-			[]string{`cni.conf:3:2: "name" is here twice; the first is on line 2`}},
+		{"a key twice", "kubelet.json", []byte("{\"apiVersion\": \"kubelet.config.k8s.io/v1beta1\",\n\"kind\": \"KubeletConfiguration\",\n \"kind\": \"KubeletConfiguration\"}"),
+			"kubelet-config", []string{`kubelet.json:3:2: "kind" is here twice; the first is on line 2, and the last one counts`}},
 		{"an object without end", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\", \"name\": \"a\""), "",
 			[]string{"cni.conf:1:36: not JSON: what begins on line 1 has no end }"}},
 		{"a comma missing", "cni.conf", []byte("{\"cniVersion\": \"0.2.0\"\n\"name\": \"a\"}"), "",
@@ -50,7 +50,7 @@ func TestMistakesOfFiles(t *testing.T) {
 			[]string{`subnet.env:2:1: "hello" is not a line of the form KEY=VALUE`}},
 		{"a key of subnet.env twice", "subnet.env", []byte("FLANNEL_MTU=1500\nFLANNEL_MTU=1450"), "subnet-env",
 			[]string{"subnet.env:2:1: FLANNEL_MTU is here twice"}},
-		{"nested without end", "cni.conf", []byte(`{"cniVersion": ` + strings.Repeat("[", 100)), "", []string{"nested more than 64 levels deep"}},
+		{"nested without end", "cni.conf", []byte(`{"cniVersion": ` + strings.Repeat("[", 200)), "", []string{"nested more than 100 levels deep"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestCommandLines(t *testing.T) {
 					continue
 				}
 				for flag, want := range c.want {
-					n := source.Child(s.Root, flag)
+					n := strict.Child(s.Root, flag)
 					if want == "" && n == nil && c.incomplete {
 						continue
 					}

@@ -6,8 +6,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube/resources"
 )
 
@@ -40,7 +40,7 @@ func reservedBelow(_ *subject.Context, s *subject.Subject, args map[string]strin
 	}
 	if s.On == "kubelet" {
 		for _, flag := range []string{"--system-reserved", "--kube-reserved"} {
-			if n := source.Child(s.Root, flag); n != nil {
+			if n := strict.Child(s.Root, flag); n != nil {
 				for part := range strings.SplitSeq(n.Value, ",") {
 					if name, value, ok := strings.Cut(part, "="); ok && strings.TrimSpace(name) == args["resource"] {
 						add(flag, n, strings.TrimSpace(value))
@@ -50,7 +50,7 @@ func reservedBelow(_ *subject.Context, s *subject.Subject, args map[string]strin
 		}
 	} else {
 		for _, key := range []string{"systemReserved", "kubeReserved"} {
-			if n := source.Child(source.Child(s.Root, key), args["resource"]); n != nil {
+			if n := strict.Child(strict.Child(s.Root, key), args["resource"]); n != nil {
 				add(key+"."+args["resource"], n, n.Value)
 			}
 		}
@@ -71,7 +71,7 @@ func reservedBelow(_ *subject.Context, s *subject.Subject, args map[string]strin
 
 func priorityNotRaised(_ *subject.Context, s *subject.Subject, _ map[string]string) []subject.Hit {
 	const flag = "--windows-priorityclass"
-	n := source.Child(s.Root, flag)
+	n := strict.Child(s.Root, flag)
 	switch {
 	case n == nil && !complete(s):
 		return nil
@@ -87,5 +87,5 @@ func priorityNotRaised(_ *subject.Context, s *subject.Subject, _ map[string]stri
 // is not set.
 func complete(s *subject.Subject) bool {
 	c, ok := s.Value.(*commandLine)
-	return ok && !c.incomplete && source.Child(s.Root, "--config") == nil
+	return ok && !c.incomplete && strict.Child(s.Root, "--config") == nil
 }

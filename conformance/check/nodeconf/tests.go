@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // Tests are the conditions on node configuration that a field and a word
@@ -193,7 +194,7 @@ func missingFlag(c *subject.Context, s *subject.Subject, args map[string]string)
 func gateMistakes(c *subject.Context, s *subject.Subject, args map[string]string) []subject.Hit {
 	v := minor(c.Setting().Kubernetes)
 	node := func(string) *yaml.Node { return nodeAt(s, "--feature-gates") }
-	values := gateValues(text(nodeAt(s, "--feature-gates")))
+	values := gateValues(strict.Text(nodeAt(s, "--feature-gates")))
 	if list := nodeAt(s, "featureGates"); strings.HasSuffix(s.On, "-config") {
 		values = map[string]bool{}
 		if list != nil {

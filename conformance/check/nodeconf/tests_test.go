@@ -140,6 +140,8 @@ func TestTests(t *testing.T) {
 			[]string{`2 ExceptionList holds "10.96.0.0/33", which is not a prefix such as 10.244.0.0/16`}},
 		{"ignored-by-plugin", "a.conf", `{"cniVersion": "0.2.0", "name": "a", "type": "win-bridge", "policys": []}`, k("1.20"), nil,
 			[]string{`1 win-bridge ignores "policys"`}},
+		{"ignored-by-plugin", "a.conf", "{\"cniVersion\": \"0.2.0\",\n\"name\": \"a\", \"type\": \"nat\",\n \"name\": \"b\"}", k("1.20"), nil,
+			[]string{`3 "name" is here twice; the first is on line 2, and the last one counts`}},
 		{"exceptions-lack", "a.conf", list(`"10.96.0.0/12"`, `"ipam": {"subnet": "10.244.1.0/24"}, `), k("1.20"),
 			map[string]string{"range": "cluster"}, []string{"1 10.244.1.0/24 cni ipam.subnet"}},
 		{"exceptions-lack", "a.conf", list(`"10.96.0.0/12", "10.244.0.0/16"`, `"ipam": {"subnet": "10.244.1.0/24"}, `), k("1.20"),

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/internal/strict"
 )
 
@@ -15,6 +17,8 @@ const maxSize = 1 << 20
 type input struct {
 	file string
 	text string
+	// data is the file as it is, with its byte order mark.
+	data []byte
 	// lines are the byte offsets at which lines begin.
 	lines []int
 	// place maps a line and a column of text, both from 1, to those of the
@@ -31,13 +35,21 @@ type input struct {
 }
 
 func newInput(file, text string) *input {
-	s := &input{file: file, text: text, lines: []int{0}}
+	s := &input{file: file, text: text, data: []byte(text), lines: []int{0}}
 	for i := range len(text) {
 		if text[i] == '\n' {
 			s.lines = append(s.lines, i+1)
 		}
 	}
 	return s
+}
+
+// relocated moves a tree to its place in the file.
+func (s *input) relocated(root *yaml.Node) *yaml.Node {
+	if s.place != nil && root != nil {
+		relocate(root, s.place, 0)
+	}
+	return root
 }
 
 // lineAndColumn is the place of a byte offset, columns counted in characters.

@@ -10,7 +10,6 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/internal/utf"
@@ -24,8 +23,8 @@ var componentKinds = map[string]string{
 
 // component says which component's configuration a document is, "" for none.
 func component(doc *yaml.Node) string {
-	group, _, _ := strings.Cut(text(source.Child(doc, "apiVersion")), "/")
-	return componentKinds[group+"/"+text(source.Child(doc, "kind"))]
+	group, _, _ := strings.Cut(strict.Text(doc, "apiVersion"), "/")
+	return componentKinds[group+"/"+strict.Text(doc, "kind")]
 }
 
 // Embedded looks for node configuration in one YAML document: a
@@ -41,12 +40,12 @@ func Embedded(file string, data []byte, doc *yaml.Node) ([]*subject.Subject, str
 		return nil, nil
 	}
 	if on := component(doc); on != "" {
-		return []*subject.Subject{{On: on, Name: text(source.Child(doc, "kind")), File: file, Root: doc}}, nil
+		return []*subject.Subject{{On: on, Name: strict.Text(doc, "kind"), File: file, Root: doc}}, nil
 	}
-	if text(source.Child(doc, "kind")) != "ConfigMap" {
+	if strict.Text(doc, "kind") != "ConfigMap" {
 		return nil, nil
 	}
-	entries := source.Child(doc, "data")
+	entries := strict.Child(doc, "data")
 	if entries == nil || entries.Kind != yaml.MappingNode {
 		return nil, nil
 	}
@@ -61,7 +60,7 @@ func Embedded(file string, data []byte, doc *yaml.Node) ([]*subject.Subject, str
 		if value.Kind != yaml.ScalarNode || strings.TrimSpace(value.Value) == "" || len(value.Value) > maxSize {
 			continue
 		}
-		if path.Base(key.Value) == antreaAgentFile && !strings.Contains(text(source.Child(source.Child(doc, "metadata"), "name")), "windows") {
+		if path.Base(key.Value) == antreaAgentFile && !strings.Contains(strict.Text(doc, "metadata", "name"), "windows") {
 			continue // antrea-config is of Linux nodes
 		}
 		s := newInput(file, value.Value)
@@ -133,20 +132,16 @@ func (s *input) yamlConf() ([]*subject.Subject, bool) {
 		if on == "" {
 			return nil, false
 		}
-		if s.place != nil {
-			relocate(doc, s.place, 0)
-		}
-		all = append(all, &subject.Subject{On: on, Name: text(source.Child(doc, "kind")), File: s.file, Root: doc})
+		all = append(all, &subject.Subject{On: on, Name: strict.Text(doc, "kind"), File: s.file, Root: s.relocated(doc)})
 	}
 	if err != nil {
-		m := strict.SyntaxMistake(s.file, err)
-		if s.place != nil {
-			m.Line, m.Column = s.place(m.Line, m.Column)
-		}
-		s.mistakes = append(s.mistakes, m)
+		s.mistakes = append(s.mistakes, s.inFile(strict.SyntaxMistake(s.file, err)))
 	}
 	return all, true
 }
+
+// maxDepth bounds the nesting of a file; real ones have less than ten levels.
+const maxDepth = 64
 
 // relocate moves a tree to the place of its text. Aliases are moved
 // where they are defined.

@@ -113,7 +113,7 @@ func cniConfiguration(x *nodeFacts) look {
 			continue
 		}
 		for _, p := range c.Refused {
-			out.hits = append(out.hits, hit{says: p.Message(), evidence: []observed.Place{{File: s.File, Line: p.Line(), Text: p.Message()}},
+			out.hits = append(out.hits, hit{says: p.Message, evidence: []observed.Place{{File: s.File, Line: p.Line, Text: p.Message}},
 				subject: s.Name})
 		}
 	}

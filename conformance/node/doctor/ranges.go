@@ -8,14 +8,14 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/conformance/check/nodeconf"
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/conformance/node/observed"
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // argument returns a flag of a command line, or a variable as "$NAME".
 func argument(s *subject.Subject, name string) (value string, place observed.Place, ok bool) {
-	n := source.Child(s.Root, name)
+	n := strict.Child(s.Root, name)
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return "", observed.Place{}, false
 	}
@@ -43,7 +43,7 @@ func text(n *yaml.Node) string {
 	return n.Value
 }
 
-// fold is source.Child without regard to case, as Go's JSON decoder reads keys.
+// fold is strict.Child without regard to case, as Go's JSON decoder reads keys.
 func fold(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -294,17 +293,8 @@ func (im *importing) backend() (name, from string) {
 func (im *importing) azureOverlay() bool {
 	for _, f := range im.confs() {
 		data, _ := im.b.Read(f)
-		var c struct {
-			Plugins []struct {
-				Type string
-				IPAM struct{ Mode string } `json:"ipam"`
-			}
-		}
-		if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &c) != nil {
-			continue
-		}
-		for _, p := range c.Plugins {
-			if p.Type == string(cni.PluginAzure) && strings.Contains(strings.ToLower(p.IPAM.Mode), "overlay") {
+		for _, p := range cni.Outlines(data) {
+			if p.Type == string(cni.PluginAzure) && strings.Contains(strings.ToLower(p.IPAMMode), "overlay") {
 				return true
 			}
 		}
@@ -314,17 +304,9 @@ func (im *importing) azureOverlay() bool {
 
 // delegateOf is the plugin that a CNI configuration delegates to, "" for none.
 func delegateOf(conf []byte) string {
-	type delegating struct{ Delegate struct{ Type string } }
-	var c struct {
-		delegating
-		Plugins []delegating
-	}
-	if json.Unmarshal(bytes.TrimPrefix(conf, []byte("\xef\xbb\xbf")), &c) != nil {
-		return ""
-	}
-	for _, p := range append([]delegating{c.delegating}, c.Plugins...) {
-		if p.Delegate.Type != "" {
-			return p.Delegate.Type
+	for _, p := range cni.Outlines(conf) {
+		if p.Delegate != "" {
+			return p.Delegate
 		}
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/internal/utf"
+	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -333,17 +334,10 @@ func (im *importing) cniConf(f string) bool {
 
 // pluginOf is the type of a CNI configuration, "" for another file.
 func pluginOf(data []byte) string {
-	var c struct {
-		CNIVersion, Name, Type string
-		Plugins                []struct{ Type string }
+	for _, p := range cni.Outlines(data) {
+		return p.Type
 	}
-	if json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &c) != nil {
-		return ""
-	}
-	if c.Type == "" && len(c.Plugins) > 0 {
-		return c.Plugins[0].Type
-	}
-	return c.Type
+	return ""
 }
 
 // guessName finds the name of a node whose folder does not say it by its addresses, "" where no

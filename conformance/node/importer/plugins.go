@@ -27,9 +27,6 @@ type chosen struct {
 	conf, from, netConf, netFrom string
 }
 
-// maxConf is how large a CNI configuration may be, in bytes; real ones have two thousand.
-const maxConf = 64 << 10
-
 // given takes the configuration in a file of the bundle.
 func (im *importing) given(f string, nodes []*labNode) (c chosen, ok bool) {
 	raw, _ := im.b.Read(f)
@@ -80,11 +77,6 @@ func (im *importing) configured(f string, data []byte, nodes []*labNode) {
 
 // taken reports whether a configuration is one that the plugin takes and winlab has a model of.
 func (im *importing) taken(p cni.Name, from string, data []byte, c chosen) bool {
-	if len(data) > maxConf {
-		im.r.LeftOut = append(im.r.LeftOut, fmt.Sprintf("%s: not read; it has %d bytes, and a CNI configuration has up to %d", comment(from),
-			len(data), maxConf))
-		return false
-	}
 	conf, err := cni.ParseConf(from, data)
 	if err == nil && p != cni.PluginFlannel { // which is nothing without its net-conf.json
 		o := cni.Options{Plugin: p, Conf: conf}

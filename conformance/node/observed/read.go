@@ -12,7 +12,6 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/winlab-dev/winlab/conformance/check/source"
 	"github.com/winlab-dev/winlab/conformance/check/subject"
 	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
@@ -378,7 +377,7 @@ func isYAML(text string) bool { return yamlForm.MatchString(text[:min(len(text),
 
 // yaml reads Kubernetes objects.
 func (r *reader) yaml(name, text string, known bool) string {
-	docs, mistakes := source.Read(name, strings.NewReader(text))
+	docs, mistakes := strict.Read(name, strings.NewReader(text))
 	r.node.Mistakes = append(r.node.Mistakes, mistakes...)
 	for _, d := range docs {
 		if !r.kubeObject(d.Root) && !known {

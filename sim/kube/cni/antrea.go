@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -16,11 +18,11 @@ import (
 type antrea struct{ *base }
 
 // antreaConf reads what antrea reads (antrea-io/antrea pkg/agent/cniserver/types).
-func (r *reader) antreaConf(c *Conf, n *node) {
+func (r *reader) antreaConf(c *Conf, n *yaml.Node) {
 	r.fields(string(PluginAntrea), string(PluginAntrea), n)
 	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
-	if f := n.get("ipam"); f != nil && f.val.kind != '0' && r.object("ipam", f.val) {
+	if f := r.get(n, "ipam"); f != nil && !isNull(f.val) && r.object("ipam", f.val) {
 		r.fields("ipam", string(PluginAntrea)+".ipam", f.val)
 		r.addressPlugin(f.val, "host-local")
 	}
@@ -37,7 +39,7 @@ func newAntrea(o Options, b *base) (Plugin, error) {
 		}
 		b.o.Agent = a
 	}
-	b.warnings = append(b.warnings, b.o.Agent.Warnings...)
+	b.warnings = append(b.warnings, b.o.Agent.Remarks.Warnings()...)
 	return &antrea{b}, nil
 }
 

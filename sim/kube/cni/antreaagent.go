@@ -2,13 +2,13 @@ package cni
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 )
@@ -25,8 +25,9 @@ type AntreaAgent struct {
 	NoSNAT          bool
 	ProxyAll        bool
 	ServiceProxy    string
-	Warnings        []string
 	Origin          *trace.Origin
+	// Remarks are what there is to say about the file.
+	Remarks Remarks
 }
 
 // agentFile are the fields that something follows from.
@@ -71,12 +72,39 @@ var agentRead = []string{"ovsBridge", "hostGateway", "tunnelType", "tunnelPort",
 
 // ParseAntreaAgent reads antrea-agent.conf. It refuses what antrea-agent refuses on
 // Windows and what has no model, with all mistakes at once; fields that nothing follows
-// from are in Warnings.
+// from are in Remarks.
 func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
+	a := ReadAntreaAgent(file, data)
+	if err := a.Remarks.Err(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// ReadAntreaAgent is to ParseAntreaAgent what [ReadConf] is to [ParseConf].
+func ReadAntreaAgent(file string, data []byte) *AntreaAgent {
+	r := &reader{file: file}
 	var f agentFile
-	var root yaml.Node
-	if err := errors.Join(yaml.Unmarshal(data, &f), yaml.Unmarshal(data, &root)); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	root := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
+	var doc yaml.Node
+	err := yaml.Unmarshal(data, &doc)
+	if len(doc.Content) > 0 && doc.Content[0].Tag != "!!null" { // else all of it is comments
+		root = doc.Content[0]
+	}
+	if err == nil {
+		err = root.Decode(&f)
+	}
+	var wrongTypes *yaml.TypeError
+	switch {
+	case errors.As(err, &wrongTypes):
+		for _, e := range wrongTypes.Errors {
+			r.Refused = append(r.Refused, strict.SyntaxMistake(file, errors.New("yaml: "+e)))
+		}
+	case err != nil:
+		r.Refused = strict.Mistakes{strict.SyntaxMistake(file, err)}
+	}
+	if err != nil {
+		return &AntreaAgent{Remarks: r.Remarks}
 	}
 	or := func(s, d string) string {
 		if s == "" {
@@ -88,87 +116,63 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 		Bridge: or(f.OVSBridge, "br-int"), Gateway: or(f.HostGateway, "antrea-gw0"), NoSNAT: f.NoSNAT,
 		ProxyAll: f.AntreaProxy.ProxyAll, ServiceProxy: f.AntreaProxy.ServiceProxyName,
 		Origin: &trace.Origin{File: file, What: "antrea-agent.conf"}}
-	var errs []error
-	bad := func(field, format string, args ...any) {
-		at := file
-		if n := yamlKey(&root, field); n != nil {
-			at = fmt.Sprintf("%s:%d:%d", file, n.Line, n.Column)
+	key := func(field string) *yaml.Node {
+		if f := r.get(root, field); f != nil {
+			return f.key
 		}
-		errs = append(errs, fmt.Errorf(at+": "+format, args...))
+		return root
 	}
 	// The agent compares the mode without regard to case (pkg/agent/config/traffic_encap_mode.go).
 	modes := []string{"encap", "noEncap", "hybrid"}
 	if i := slices.IndexFunc(modes, func(m string) bool { return strings.EqualFold(m, a.Encap) }); i >= 0 {
 		a.Encap = modes[i]
 	} else if strings.EqualFold(a.Encap, "networkPolicyOnly") {
-		bad("trafficEncapMode", "trafficEncapMode is %s, with which antrea-agent does not start on Windows; write encap, noEncap or hybrid",
+		r.errorf(key("trafficEncapMode"), "trafficEncapMode is %s, with which antrea-agent does not start on Windows; write encap, noEncap or hybrid",
 			a.Encap)
 	} else {
-		bad("trafficEncapMode", "trafficEncapMode is %q; winlab models encap, noEncap and hybrid", a.Encap)
+		r.unmodelledf(key("trafficEncapMode"), "trafficEncapMode is %q; winlab models encap, noEncap and hybrid", a.Encap)
 	}
 	if a.Tunnel == "gre" {
-		bad("tunnelType", "tunnelType is gre, with which antrea-agent does not start on Windows; write geneve or vxlan")
+		r.errorf(key("tunnelType"), "tunnelType is gre, with which antrea-agent does not start on Windows; write geneve or vxlan")
 	} else if a.Tunnel != "geneve" && a.Tunnel != "vxlan" {
-		bad("tunnelType", "tunnelType is %q; winlab models geneve and vxlan", a.Tunnel)
+		r.unmodelledf(key("tunnelType"), "tunnelType is %q; winlab models geneve and vxlan", a.Tunnel)
 	}
 	if f.AntreaProxy.Enable != nil && !*f.AntreaProxy.Enable {
-		bad("antreaProxy",
+		r.unmodelledf(key("antreaProxy"),
 			"antreaProxy.enable is false; AntreaProxy must be on for Windows nodes (docs/feature-gates.md of antrea-io/antrea), and winlab has no model without it")
 	}
 	if t := f.OVSDatapathType; t != "" && t != "system" {
-		bad("ovsDatapathType", "ovsDatapathType is %s, with which antrea-agent does not start on Windows; leave it out", t)
+		r.errorf(key("ovsDatapathType"), "ovsDatapathType is %s, with which antrea-agent does not start on Windows; leave it out", t)
 	}
 	if f.EnableIPSecTunnel {
-		bad("enableIPSecTunnel", "with enableIPSecTunnel antrea-agent does not start on Windows; leave it out")
+		r.errorf(key("enableIPSecTunnel"), "with enableIPSecTunnel antrea-agent does not start on Windows; leave it out")
 	}
-	a.gates(file, f.FeatureGates, bad)
+	r.gates(f.FeatureGates, key("featureGates"))
 	if f.NodePortLocal.Enable {
-		a.Warnings = append(a.Warnings, file+": nodePortLocal: node ports for single pods are not simulated")
+		r.noEffectf(key("nodePortLocal"), "nodePortLocal: node ports for single pods are not simulated")
 	}
-	a.unread(file, &root)
-	return a, errors.Join(errs...)
+	for _, f := range fieldsOf(root) {
+		if f.val.Tag != "!!null" && !slices.Contains(agentRead, f.key.Value) && !slices.Contains(agentSilent, f.key.Value) {
+			r.noEffectf(f.key, "%s has no effect: what it does to packets is not simulated", f.key.Value)
+		}
+	}
+	a.Remarks = r.Remarks
+	return a
 }
 
 // gates reads the feature gates.
-func (a *AntreaAgent) gates(file string, gates map[string]bool, bad func(field, format string, args ...any)) {
+func (r *reader) gates(gates map[string]bool, at *yaml.Node) {
 	for _, gate := range slices.Sorted(maps.Keys(gates)) {
 		switch on := gates[gate]; {
 		case gate == "AntreaProxy" && !on:
-			bad("featureGates",
+			r.unmodelledf(at,
 				"the feature AntreaProxy is off; it must be on for Windows nodes (docs/feature-gates.md of antrea-io/antrea), and winlab has no model without it")
 		case on && slices.Contains(notOnWindows, gate):
-			bad("featureGates", "the feature %s is on, with which antrea-agent does not start on Windows; leave it out", gate)
+			r.errorf(at, "the feature %s is on, with which antrea-agent does not start on Windows; leave it out", gate)
 		case on && gate != "NodePortLocal" && !slices.Contains(silentGates, gate):
-			a.Warnings = append(a.Warnings, fmt.Sprintf("%s: the feature %s has no effect: what it does to packets is not simulated", file, gate))
+			r.noEffectf(at, "the feature %s has no effect: what it does to packets is not simulated", gate)
 		}
 	}
-}
-
-// unread warns of the fields from which nothing follows.
-func (a *AntreaAgent) unread(file string, root *yaml.Node) {
-	if len(root.Content) > 0 && root.Content[0].Kind == yaml.MappingNode {
-		list := root.Content[0].Content
-		for i := 0; i+1 < len(list); i += 2 {
-			k, v := list[i], list[i+1]
-			if v.Tag != "!!null" && !slices.Contains(agentRead, k.Value) && !slices.Contains(agentSilent, k.Value) {
-				a.Warnings = append(a.Warnings, fmt.Sprintf("%s:%d: %s has no effect: what it does to packets is not simulated", file, k.Line, k.Value))
-			}
-		}
-	}
-}
-
-// yamlKey is the place of a field of the file itself, nil where it is not there.
-func yamlKey(root *yaml.Node, field string) *yaml.Node {
-	if len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
-		return nil
-	}
-	list := root.Content[0].Content
-	for i := 0; i+1 < len(list); i += 2 {
-		if list[i].Value == field {
-			return list[i]
-		}
-	}
-	return nil
 }
 
 var _ = evidence.New("cni.antrea-windows-features", evidence.Code,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/builds"
@@ -24,7 +26,7 @@ type azure struct {
 
 // azureConf reads what azure-vnet reads (azure-container-networking
 // cni/netconfig.go).
-func (r *reader) azureConf(c *Conf, n *node) {
+func (r *reader) azureConf(c *Conf, n *yaml.Node) {
 	r.fields(string(PluginAzure), string(PluginAzure), n)
 	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
@@ -32,16 +34,16 @@ func (r *reader) azureConf(c *Conf, n *node) {
 	switch c.mode {
 	case "", "bridge", "tunnel", "l2bridge", "l2tunnel":
 	default:
-		r.errorf(n.get("mode").val.begin, "mode is %q; on Windows it is bridge (l2bridge) or tunnel (l2tunnel)", c.mode)
+		r.errorf(r.get(n, "mode").val, "mode is %q; on Windows it is bridge (l2bridge) or tunnel (l2tunnel)", c.mode)
 	}
 	c.ipv6Mode = r.text(n, "ipv6Mode")
-	if f := n.get("windowsSettings"); f != nil && r.object("windowsSettings", f.val) {
+	if f := r.get(n, "windowsSettings"); f != nil && r.object("windowsSettings", f.val) {
 		c.loopbackDSR = isTrue(r.flag(f.val, "enableLoopbackDSR"))
 		r.fields("windowsSettings", "azure-vnet.windowsSettings", f.val)
 	}
 	r.dns(c, n)
 	follows := "azure-vnet-ipam"
-	if f := n.get("ipam"); f != nil && f.val.kind == '{' {
+	if f := r.get(n, "ipam"); f != nil && f.val.Kind == yaml.MappingNode {
 		if c.ipam.mode = r.text(f.val, "mode"); c.azureOverlay() {
 			follows = "azure-cns" // which is the only one that has the mode
 		} else if r.text(f.val, "type") == "azure-cns" && r.text(n, "executionMode") == "v4swift" {
@@ -51,7 +53,7 @@ func (r *reader) azureConf(c *Conf, n *node) {
 	mode := c.ipam.mode
 	r.ipam(c, n, PluginAzure, follows)
 	c.ipam.mode = mode
-	if f := n.get("AdditionalArgs"); f != nil {
+	if f := r.get(n, "AdditionalArgs"); f != nil {
 		// azure-vnet reads policies in the form of v1 and writes them in that of
 		// the API that it calls (network/policy/policy_windows.go).
 		r.policies(c, f, 1)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -17,7 +18,7 @@ type base struct {
 	o Options
 	// release is that of containernetworking/plugins, for win-bridge and win-overlay.
 	release  version
-	warnings []string
+	warnings strict.Mistakes
 	pools    map[string]*pool // by node
 	pools6   map[string]*pool // those of IPv6
 	made     map[string]madePod
@@ -102,10 +103,10 @@ func (b *base) Del(n *kube.Node, p *kube.Pod, s *hns.Service) error {
 func (b *base) Name() Name      { return b.o.Plugin }
 func (b *base) Version() string { return b.o.Version }
 
-func (b *base) Warnings() []string {
-	all := append(slices.Clone(b.o.Conf.Warnings), b.warnings...)
+func (b *base) Warnings() strict.Mistakes {
+	all := append(b.o.Conf.Remarks.Warnings(), b.warnings...)
 	if b.o.NetConf != nil {
-		all = append(all, b.o.NetConf.warnings...)
+		all = append(all, b.o.NetConf.Remarks.Warnings()...)
 	}
 	return all
 }

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -30,30 +32,30 @@ const (
 )
 
 // calicoConf reads what calico reads (cni-plugin/pkg/types/types.go NetConf).
-func (r *reader) calicoConf(c *Conf, n *node) {
+func (r *reader) calicoConf(c *Conf, n *yaml.Node) {
 	r.fields(string(PluginCalico), string(PluginCalico), n)
 	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
 	c.mode = r.text(n, "mode")
 	c.endpointMacPrefix = r.text(n, "vxlan_mac_prefix")
 	if p := c.endpointMacPrefix; p != "" && (len(p) != 5 || p[2] != '-' || !isHex(p[:2]) || !isHex(p[3:])) {
-		r.errorf(n.get("vxlan_mac_prefix").val.begin, "endpointMacPrefix [%s] is invalid, value must be of the format xx-xx", p)
+		r.errorf(r.get(n, "vxlan_mac_prefix").val, "endpointMacPrefix [%s] is invalid, value must be of the format xx-xx", p)
 	}
 	c.calico.vni = windowsVNI
 	if v, ok := r.number(n, "vxlan_vni", 1<<24-1); ok && v != 0 {
 		c.calico.vni = uint32(v)
 		if v < windowsVNI {
-			r.errorf(n.get("vxlan_vni").val.begin, "Windows does not support VXLANVNI < %d; it is %d", windowsVNI, v)
+			r.errorf(r.get(n, "vxlan_vni").val, "Windows does not support VXLANVNI < %d; it is %d", windowsVNI, v)
 		}
 	}
 	c.calico.single = isTrue(r.flag(n, "windows_use_single_network"))
 	c.calico.noDefaultDeny = isTrue(r.flag(n, "windows_disable_default_deny_all_policy"))
 	c.loopbackDSR = isTrue(r.flag(n, "windows_loopback_DSR"))
 	r.dns(c, n)
-	if f := n.get("ipam"); f != nil && f.val.kind != '0' && r.object("ipam", f.val) {
+	if f := r.get(n, "ipam"); f != nil && !isNull(f.val) && r.object("ipam", f.val) {
 		r.fields("ipam", string(PluginCalico)+".ipam", f.val)
 	}
-	if f := n.get("policies"); f != nil {
+	if f := r.get(n, "policies"); f != nil {
 		// It reads policies in the form of v1 and writes them in both (cni.calico-nat).
 		r.policies(c, f, 1)
 	}

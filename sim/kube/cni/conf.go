@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -61,10 +64,12 @@ type Conf struct {
 	master string
 	// origin is the file and the line of the network's name.
 	origin *trace.Origin
-	// Warnings are remarks on things that the plugin ignores, with their places.
-	Warnings []string
+	// Remarks are what there is to say about the file.
+	Remarks Remarks
 
+	// data is the file, and root its tree; both have the tokens.
 	data []byte
+	root *yaml.Node
 	// nodes is the file as it is on nodes: every pod of a node asks for it.
 	nodes sync.Map // of tokenValues to *Conf
 }
@@ -99,15 +104,10 @@ type ipamConf struct {
 // zero Prefix for none.
 func (c *Conf) PodRange() (netip.Prefix, *trace.Origin) { return c.ipam.subnet, c.ipam.origin }
 
-// hasToken reports whether the file holds a token.
-func (c *Conf) hasToken() bool {
-	return bytes.Contains(c.data, []byte(ManagementIPToken)) || bytes.Contains(c.data, []byte(ManagementIP6Token))
-}
-
 // forNode returns the configuration as it is on a node. It is read once for each node's
 // addresses, and must not be changed.
 func (c *Conf) forNode(n *kube.Node) (*Conf, error) {
-	if !c.hasToken() {
+	if !bytes.Contains(c.data, []byte(ManagementIPToken)) && !bytes.Contains(c.data, []byte(ManagementIP6Token)) {
 		return c, nil
 	}
 	if !n.Address6.IsValid() && bytes.Contains(c.data, []byte(ManagementIP6Token)) {
@@ -117,8 +117,8 @@ func (c *Conf) forNode(n *kube.Node) (*Conf, error) {
 	if known, ok := c.nodes.Load(key); ok {
 		return known.(*Conf), nil
 	}
-	of, err := parseConf(c.file, c.data, n)
-	if err != nil {
+	of := confOf(&reader{file: c.file}, c.data, c.root, n)
+	if err := of.Remarks.Err(); err != nil {
 		return nil, err
 	}
 	known, _ := c.nodes.LoadOrStore(key, of)
@@ -127,32 +127,65 @@ func (c *Conf) forNode(n *kube.Node) (*Conf, error) {
 
 // ParseConf reads a CNI configuration file of a Windows node, a conf or a
 // conflist. It refuses what the plugins refuse, with all mistakes at once; what
-// they ignore is in Warnings.
+// they ignore is in Remarks.
 func ParseConf(file string, data []byte) (*Conf, error) {
-	return parseConf(file, bytes.Clone(data), anyNode)
-}
-
-func parseConf(file string, template []byte, of *kube.Node) (*Conf, error) {
-	data := replaceTokens(template, of)
-	r := &reader{file: file, data: data}
-	if i := bytes.Index(data, []byte("{{")); i >= 0 && bytes.Contains(data[i:], []byte("}}")) {
-		r.errorf(i, "only %s and %s are replaced in a configuration file", ManagementIPToken, ManagementIP6Token)
-		return nil, r.err()
-	}
-	root, at, err := parseJSON(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.place(at), err)
-	}
-	c := &Conf{file: file, data: template}
-	r.conf(c, root)
-	c.Warnings = r.warnings
-	if err := r.err(); err != nil {
+	c, _ := ReadConf(file, data)
+	if err := c.Remarks.Err(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-func replaceTokens(template []byte, of *kube.Node) []byte {
-	data := bytes.ReplaceAll(template, []byte(ManagementIPToken), []byte(of.Address.String()))
-	return bytes.ReplaceAll(data, []byte(ManagementIP6Token), []byte(of.Address6.String()))
+// ReadConf is ParseConf for those who ask why a file is refused: the remarks of the configuration say
+// it, and the rest of the configuration is what could be read. root is the file's tree, nil where it
+// has none.
+func ReadConf(file string, data []byte) (c *Conf, root *yaml.Node) {
+	r := &reader{file: file}
+	root = r.tree(data)
+	if root == nil || len(r.NotJSON) > 0 {
+		return &Conf{file: file, Remarks: r.Remarks}, root
+	}
+	return confOf(r, bytes.Clone(data), root, anyNode), root
+}
+
+// confOf is a configuration as it is on a node.
+func confOf(r *reader, data []byte, root *yaml.Node, of *kube.Node) *Conf {
+	r.known = map[*yaml.Node]func(string) bool{}
+	c := &Conf{file: r.file, data: data, root: root}
+	onNode := withoutTokens(root, tokens(of))
+	if n := holder(onNode, "{{"); n != nil {
+		r.errorf(n, "only %s and %s are replaced in a configuration file", ManagementIPToken, ManagementIP6Token)
+	} else {
+		r.conf(c, onNode)
+	}
+	c.Remarks = r.Remarks
+	return c
+}
+
+// tokens replaces tokens by the addresses of a node.
+func tokens(of *kube.Node) *strings.Replacer {
+	return strings.NewReplacer(ManagementIPToken, of.Address.String(), ManagementIP6Token, of.Address6.String())
+}
+
+// holder is the first text of a tree that has a part, nil for none.
+func holder(n *yaml.Node, part string) *yaml.Node {
+	if strings.Contains(n.Value, part) {
+		return n
+	}
+	for _, c := range n.Content {
+		if h := holder(c, part); h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// withoutTokens is a tree with its tokens replaced.
+func withoutTokens(n *yaml.Node, r *strings.Replacer) *yaml.Node {
+	out := *n
+	out.Value, out.Content = r.Replace(n.Value), make([]*yaml.Node, len(n.Content))
+	for i, c := range n.Content {
+		out.Content[i] = withoutTokens(c, r)
+	}
+	return &out
 }

@@ -132,8 +132,8 @@ func TestIgnoredFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(c.Warnings) > 0; got != ignored {
-			t.Errorf("%s: warnings %v", conf, c.Warnings)
+		if got := len(c.Remarks.Warnings()) > 0; got != ignored {
+			t.Errorf("%s: warnings %v", conf, c.Remarks.Warnings())
 		}
 	}
 }

@@ -52,7 +52,6 @@
 //     order of the endpoint's policies.
 //  4. Add rows to TestConfPolicies (configuration in, policies out) and, where one plugin
 //     reads the field and another does not, to TestIgnoredFields.
-//  5. Add its spelling to pluginKeys in conformance/check/nodeconf; TestFieldsAreSpelled says so.
-//  6. When it decides whether a packet arrives, add a flow to sim/lab: changed in
+//  5. When it decides whether a packet arrives, add a flow to sim/lab: changed in
 //     hnsstate_test.go changes a design lab, write puts a configuration file beside it.
 package cni

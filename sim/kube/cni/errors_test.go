@@ -28,15 +28,15 @@ func TestParseConfErrors(t *testing.T) {
 		want       []string
 	}{
 		{"empty", "", []string{"a.conf:1:1", "empty"}},
-		{"byte order mark", "\xef\xbb\xbf{}", []string{"a.conf:1:1", "without BOM"}},
+		{"byte order mark", "\xef\xbb\xbf{}", []string{"a.conf:1:1", "without a byte order mark"}},
 		// The conflist that Azure shipped for Windows once lacked this comma.
-		{"missing comma", "{\n  \"name\": \"azure\",\n  \"plugins\": [\n    {}\n    {}\n  ]\n}", []string{"a.conf:5:5", "after array element"}},
-		{"trailing comma", "{\n  \"name\": \"x\",\n}", []string{"a.conf:3:1"}},
-		{"cut off", "{\n  \"name\": \"x\"", []string{"a.conf:2:", "ends in the middle"}},
+		{"missing comma", "{\n  \"name\": \"azure\",\n  \"plugins\": [\n    {}\n    {}\n  ]\n}", []string{"a.conf:5:5", "a comma or ] should be here"}},
+		{"trailing comma", "{\n  \"name\": \"x\",\n}", []string{"a.conf:2:14", "a comma before }"}},
+		{"cut off", "{\n  \"name\": \"x\"", []string{"a.conf:2:14", "what begins on line 1 has no end }"}},
 		{"two objects", "{\"name\": \"x\", \"type\": \"nat\"}\n{}", []string{"a.conf:2:", "more text after the end"}},
 		{"not an object", "[1]", []string{"a.conf:1:1", "it must be an object"}},
 		{"no name, other type", "{\n  \"type\": \"cilium\"\n}", []string{"a.conf:2:11", "winlab models flannel", "has no name"}},
-		{"token", `{"name": "{{nodeName}}"}`, []string{"a.conf:1:11", "{{managementIP}}"}},
+		{"token", `{"name": "{{nodeName}}"}`, []string{"a.conf:1:10", "{{managementIP}}"}},
 		{"several mistakes at once", `{
   "name": "x", "type": "win-bridge",
   "dns": {"nameservers": ["dns"]},
@@ -86,8 +86,8 @@ func TestWarnings(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(strings.Join(c.Warnings, "\n"), tc.want) {
-				t.Errorf("warnings %q, want %q", c.Warnings, tc.want)
+			if !strings.Contains(c.Remarks.Warnings().Error(), tc.want) {
+				t.Errorf("warnings %q, want %q", c.Remarks.Warnings(), tc.want)
 			}
 		})
 	}

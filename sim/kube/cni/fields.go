@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"gopkg.in/yaml.v3"
 )
 
 // What is made of the fields of a configuration file. A plugin does not read a field
@@ -15,9 +17,10 @@ import (
 type fieldUse struct {
 	// counts: a case of sim/lab/testdata/effects shows what it does.
 	counts bool
-	// warn says that a reader who wrote the field must be told why nothing follows.
-	warn bool
-	why  string
+	// warn says that a reader who wrote the field must be told why nothing follows, and ignored that
+	// the plugin itself does not use it, so that nothing follows on a node either.
+	warn, ignored bool
+	why           string
 }
 
 // fieldTable is what is made of the fields of one object, by their names.
@@ -28,9 +31,14 @@ type fieldTable map[string]fieldUse
 func fieldsThatCount(names ...string) fieldTable          { return rows(fieldUse{counts: true}, names) }
 func silentFields(why string, names ...string) fieldTable { return rows(fieldUse{why: why}, names) }
 
-// fieldsWithWarning makes rows of fields with a warning.
+// fieldsWithWarning makes rows of fields that winlab's model does not follow, ignoredFields of fields
+// that the plugin reads or takes, and does not use.
 func fieldsWithWarning(why string, names ...string) fieldTable {
 	return rows(fieldUse{warn: true, why: why}, names)
+}
+
+func ignoredFields(why string, names ...string) fieldTable {
+	return rows(fieldUse{warn: true, ignored: true, why: why}, names)
 }
 
 func rows(u fieldUse, names []string) fieldTable {
@@ -100,12 +108,12 @@ var fieldTables = sync.OnceValue(func() map[string]fieldTable {
 		// warning of their own (confread.go).
 		"flannel/win-bridge": tableOf(windowsFields(), fieldsThatCount("loopbackDSR"),
 			silentFields("flannel's win-bridge ignores it; there is a warning", "HcnPolicyArgs"),
-			fieldsWithWarning(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
+			ignoredFields(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
 		"win-bridge.ipam": hostLocalFields(),
 
 		"win-overlay": tableOf(windowsFields(), fieldsThatCount("ipam", "loopbackDSR", "ipMasq", "endpointMacPrefix")),
 		"flannel/win-overlay": tableOf(windowsFields(), fieldsThatCount("loopbackDSR", "endpointMacPrefix"),
-			fieldsWithWarning(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
+			ignoredFields(writes, "ipMasq", "ipMasqNetwork"), delegateFields()),
 		"win-overlay.ipam": hostLocalFields(),
 
 		"nat": tableOf(windowsFields(), fieldsThatCount("ipam"),
@@ -180,22 +188,22 @@ var fieldTables = sync.OnceValue(func() map[string]fieldTable {
 				"bridgeType", "interfaceType", "tapUserID"),
 			fieldsWithWarning("pods get the addresses that follow the node's own, as a cluster gives them", "ipAddresses"),
 			fieldsWithWarning("on Windows the plugin refuses any network namespace but the node's", "bridgeNetNSPath"),
-			fieldsWithWarning("the plugin reads it but does not use it", "ipam")),
+			ignoredFields("the plugin reads it but does not use it", "ipam")),
 
 		"flannel": tableOf(fieldsThatCount("name", "type", "delegate", "capabilities"),
 			silentFields("the protocol between runtime and plugin", "cniVersion"),
 			silentFields(ownFiles, "subnetFile", "dataDir"), silentFields(ofRuntime, "runtimeConfig"),
-			fieldsWithWarning("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
+			ignoredFields("flannel on Windows writes ipam itself (flannel-io/cni-plugin flannel_windows.go)", "ipam")),
 		"net-conf.json": tableOf(fieldsThatCount("Network", "Backend"),
 			fieldsWithWarning(podRange+", as with flanneld's --kube-subnet-mgr", "SubnetMin", "SubnetMax", "SubnetLen"),
 			silentFields("which program Linux nodes use to write the same rules", "EnableNFTables"),
 			fieldsWithWarning("the model of flannel supports only IPv4", "EnableIPv4"),
 			fieldsWithWarning(sixOnly, "EnableIPv6", "IPv6Network", "IPv6SubnetMin", "IPv6SubnetMax", "IPv6SubnetLen")),
 		"net-conf.json.host-gw": tableOf(fieldsThatCount("Name", "Type", "DNSServerList"),
-			fieldsWithWarning(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
+			ignoredFields(readsNot, "VNI", "Port", "DirectRouting", "GBP", "MacPrefix", "Learning", "MTU", "Mac")),
 		"net-conf.json.vxlan": tableOf(fieldsThatCount("Name", "Type", "VNI", "Port", "DirectRouting", "GBP", "MTU"),
-			fieldsWithWarning("flanneld on Windows checks its form but does not use it (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)",
-				"MacPrefix"), fieldsWithWarning(readsNot, "DNSServerList"),
+			ignoredFields("flanneld on Windows checks its form but does not use it (flannel-io/flannel pkg/backend/vxlan/vxlan_windows.go)",
+				"MacPrefix"), ignoredFields(readsNot, "DNSServerList"),
 			fieldsWithWarning("it is for the tunnel device of Linux nodes, which gets its peers from flanneld here", "Learning"),
 			fieldsWithWarning("it is for Linux nodes; the MAC address of their tunnel device is vtepMAC", "Mac")),
 
@@ -219,27 +227,29 @@ func hostLocalFields() fieldTable {
 
 // fields warns of what nothing follows from: fields that the plugin does not read,
 // so that a misspelt one is not missed, and those that its model does not follow.
-func (r *reader) fields(what, part string, n *node) {
+func (r *reader) fields(what, part string, n *yaml.Node) {
 	t := fieldTables()[part]
-	n.reads = func(name string) bool {
+	r.known[n] = func(name string) bool {
 		_, ok := t.look(name)
 		return ok
 	}
-	for _, f := range n.fields {
-		u, ok := t.look(f.name)
+	for _, f := range fieldsOf(n) {
+		u, ok := t.look(f.key.Value)
 		switch {
 		case !ok:
-			r.warnf(f.at, "%s ignores %q; it reads %s", what, f.name, strings.Join(t.names(), ", "))
-		case u.warn && f.val.kind != '0':
-			r.warnf(f.at, "%s of %s has no effect: %s", f.name, what, u.why)
+			r.warnf(f.key, "%s ignores %q; it reads %s", what, f.key.Value, strings.Join(t.names(), ", "))
+		case u.ignored && !isNull(f.val):
+			r.warnf(f.key, "%s of %s has no effect: %s", f.key.Value, what, u.why)
+		case u.warn && !isNull(f.val):
+			r.noEffectf(f.key, "%s of %s has no effect: %s", f.key.Value, what, u.why)
 		}
 	}
 }
 
 // addressPlugin warns of an ipam type other than those that the model follows.
-func (r *reader) addressPlugin(ipam *node, follows ...string) {
-	if f := ipam.get("type"); f != nil && f.val.kind == 's' && !slices.Contains(append(follows, ""), f.val.str) {
-		r.warnf(f.val.begin, "pods do not get the addresses that ipam %q would give: the model assigns them as %s does", f.val.str, follows[0])
+func (r *reader) addressPlugin(ipam *yaml.Node, follows ...string) {
+	if f := r.get(ipam, "type"); f != nil && isText(f.val) && !slices.Contains(append(follows, ""), f.val.Value) {
+		r.noEffectf(f.val, "pods do not get the addresses that ipam %q would give: the model assigns them as %s does", f.val.Value, follows[0])
 	}
 }
 

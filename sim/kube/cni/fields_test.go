@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // partFiles are a file for each part of fieldTables; %s is where a field of it stands.
@@ -38,19 +40,19 @@ var partFiles = map[string]string{
 // A field that counts or says nothing about packets has no warning, one of which nothing
 // follows has one, and so has one that the plugin does not read.
 func TestFieldsAreWarnedOf(t *testing.T) {
-	warnings := func(file, part string) ([]string, error) {
+	warnings := func(file, part string) (strict.Mistakes, error) {
 		if strings.HasPrefix(part, "net-conf.json") {
 			c, err := ParseNetConf("x.json", []byte(file))
 			if err != nil {
 				return nil, err
 			}
-			return c.warnings, nil
+			return c.Remarks.Warnings(), nil
 		}
 		c, err := ParseConf("x.conf", []byte(file))
 		if err != nil {
 			return nil, err
 		}
-		return c.Warnings, nil
+		return c.Remarks.Warnings(), nil
 	}
 	for part, table := range fieldTables() {
 		file := partFiles[part]
@@ -65,7 +67,7 @@ func TestFieldsAreWarnedOf(t *testing.T) {
 			if u.counts || name == "name" { // sim/lab/testdata/effects has a case; flannel refuses the name of a delegate
 				continue
 			}
-			var got []string
+			var got strict.Mistakes
 			var err error
 			for _, value := range []string{`"1"`, `1`, `true`, `[]`, `"10.0.0.0/8"`, `"L2"`, `"tap"`, `{}`} { // the first that the reader takes
 				if got, err = warnings(fmt.Sprintf(file, fmt.Sprintf("%q: %s", name, value)), part); err == nil {
@@ -75,13 +77,13 @@ func TestFieldsAreWarnedOf(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s.%s: %v", part, name, err)
 			}
-			if all := strings.Join(got, "\n"); u.warn != strings.Contains(all, name+" of ") &&
+			if all := got.Error(); u.warn != strings.Contains(all, name+" of ") &&
 				!(name == "type" && strings.Contains(all, "as azure-vnet-ipam does")) {
 				t.Errorf("%s.%s: warn %v, warnings %q", part, name, u.warn, got)
 			}
 		}
 		got, err := warnings(fmt.Sprintf(file, `"misspelt": 1`), part)
-		if all := strings.Join(got, "\n"); err != nil || !strings.Contains(all, `ignores "misspelt"`) {
+		if all := got.Error(); err != nil || !strings.Contains(all, `ignores "misspelt"`) {
 			t.Errorf("%s: warnings %q, %v", part, got, err)
 		}
 	}
@@ -102,7 +104,7 @@ func TestOtherAddressesAndCapabilities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := strings.Join(c.Warnings, "\n"); want == "" && all != "" || !strings.Contains(all, want) {
+		if all := c.Remarks.Warnings().Error(); want == "" && all != "" || !strings.Contains(all, want) {
 			t.Errorf("%s: %q, want %q", file, all, want)
 		}
 	}

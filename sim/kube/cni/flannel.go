@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // flannelConf reads flannel's own part and the delegate.
-func (r *reader) flannelConf(c *Conf, n *node) {
+func (r *reader) flannelConf(c *Conf, n *yaml.Node) {
 	r.fields("flannel", "flannel", n)
 	c.Capabilities = r.capabilities(n)
 	c.delegate, c.apiVersion = PluginWinBridge, 1
-	f := n.get("delegate")
+	f := r.get(n, "delegate")
 	if f == nil {
 		return
 	}
@@ -24,16 +27,16 @@ func (r *reader) flannelConf(c *Conf, n *node) {
 	// flannel itself writes these into the delegate (cni-plugin
 	// flannel_windows.go), and refuses a delegate that brings name or ipam.
 	for _, key := range []string{"name", "ipam"} {
-		if g := d.get(key); g != nil {
-			r.errorf(g.at, "'delegate' dictionary must not have '%s' field, it'll be set by flannel", key)
+		if g := r.get(d, key); g != nil {
+			r.errorf(g.key, "'delegate' dictionary must not have '%s' field, it'll be set by flannel", key)
 		}
 	}
-	if g := d.get("type"); g != nil {
+	if g := r.get(d, "type"); g != nil {
 		switch typ := TypeOf(r.text(d, "type")); typ {
 		case PluginWinBridge, PluginWinOverlay:
 			c.delegate = typ
 		default:
-			r.errorf(g.val.begin, "flannel delegates to %q; on Windows it can be win-bridge or win-overlay", r.text(d, "type"))
+			r.errorf(g.val, "flannel delegates to %q; on Windows it can be win-bridge or win-overlay", r.text(d, "type"))
 			return
 		}
 	}
@@ -91,7 +94,7 @@ func newFlannel(o Options, b *base) (Plugin, error) {
 	if be.mtu != 0 && v.atLeast(0, 21, 3) { // cni.flannel-mtu
 		p.linuxMTU = be.mtu
 	} else if be.mtu != 0 {
-		b.warnings = append(b.warnings, fmt.Sprintf("%s: MTU: flanneld reads it from 0.21.3 on, and this is %s", o.NetConf.file, v))
+		b.warnings = append(b.warnings, strict.Mistake{File: o.NetConf.file, Message: fmt.Sprintf("MTU: flanneld reads it from 0.21.3 on, and this is %s", v)})
 	}
 	if be.port != nil && *be.port != 0 {
 		p.linuxPort = uint16(*be.port)

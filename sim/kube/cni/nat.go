@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -15,7 +17,7 @@ import (
 type nat struct{ *base }
 
 // natConf reads what nat reads.
-func (r *reader) natConf(c *Conf, n *node) { r.windowsConf(PluginNAT, c, n) }
+func (r *reader) natConf(c *Conf, n *yaml.Node) { r.windowsConf(PluginNAT, c, n) }
 
 func newNAT(o Options, b *base) (Plugin, error) {
 	if s := o.Conf.ipam.subnet; !s.IsValid() || !s.Addr().Is4() || s.Bits() > 28 {

@@ -3,6 +3,7 @@ package cni
 import (
 	"net/netip"
 
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
@@ -110,7 +111,7 @@ type Plugin interface {
 	// "" when they do on nodes that have an IPv6 range.
 	WhyNoIPv6() (string, *evidence.Fact)
 	// Warnings are remarks on the configuration; none of them is an error.
-	Warnings() []string
+	Warnings() strict.Mistakes
 }
 
 // LinuxSetup is what the plugin has set up on a Linux node.

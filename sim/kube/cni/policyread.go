@@ -1,44 +1,45 @@
 package cni
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
 )
 
 // policies reads a list of {"name": "EndpointPolicy", "value": {...}}. The
 // values have the form of HNS v1 or of HCN v2, which apiVersion decides.
 func (r *reader) policies(c *Conf, f *field, apiVersion int) {
-	if f.val.kind == '0' {
+	if isNull(f.val) {
 		return
 	}
-	if f.val.kind != '[' {
-		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"name\": \"EndpointPolicy\", \"value\": {...}}", f.name, f.val.kindName())
+	if f.val.Kind != yaml.SequenceNode {
+		r.errorf(f.val, "%s is %s; it must be a list of {\"name\": \"EndpointPolicy\", \"value\": {...}}", f.key.Value, describe(f.val))
 		return
 	}
-	for _, item := range f.val.items {
+	for _, item := range f.val.Content {
 		if !r.object("a policy", item) {
 			continue
 		}
 		name := r.text(item, "name")
-		value := item.get("value")
+		value := r.get(item, "value")
 		switch {
 		case !strings.EqualFold(name, "EndpointPolicy"):
-			r.warnf(item.begin, "the plugin ignores %q; only EndpointPolicy is read", name)
+			r.warnf(item, "the plugin ignores %q; only EndpointPolicy is read", name)
 			continue
 		case value == nil:
-			r.errorf(item.begin, "the policy has no value")
+			r.errorf(item, "the policy has no value")
 			continue
 		case !r.object("value of a policy", value.val):
 			continue
 		}
 		typ := r.text(value.val, "Type")
 		if typ == "" {
-			r.errorf(value.val.begin, "the policy has no Type")
+			r.errorf(value.val, "the policy has no Type")
 			continue
 		}
 		var p hns.Policy
@@ -49,9 +50,9 @@ func (r *reader) policies(c *Conf, f *field, apiVersion int) {
 			p, ok = r.policyV1(typ, value.val)
 		}
 		if ok {
-			at := value.val.begin
-			if g := value.val.get("Type"); g != nil {
-				at = g.at
+			at := value.val
+			if g := r.get(value.val, "Type"); g != nil {
+				at = g.key
 			}
 			p.Origin = r.origin(typ+" of "+c.name, at)
 			c.policies = append(c.policies, confPolicy{Policy: p, v1: apiVersion != 2})
@@ -62,24 +63,24 @@ func (r *reader) policies(c *Conf, f *field, apiVersion int) {
 // hcnPolicyArgs reads the list of HCN policies of releases before 1.0.0: it has
 // them without name and value.
 func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
-	if f.val.kind == '0' {
+	if isNull(f.val) {
 		return
 	}
-	if f.val.kind != '[' {
-		r.errorf(f.val.begin, "%s is %s; it must be a list of {\"Type\": \"OutBoundNAT\", \"Settings\": {...}}", f.name, f.val.kindName())
+	if f.val.Kind != yaml.SequenceNode {
+		r.errorf(f.val, "%s is %s; it must be a list of {\"Type\": \"OutBoundNAT\", \"Settings\": {...}}", f.key.Value, describe(f.val))
 		return
 	}
-	for _, item := range f.val.items {
+	for _, item := range f.val.Content {
 		if !r.object("a policy of HcnPolicyArgs", item) {
 			continue
 		}
 		typ := r.text(item, "Type")
 		if typ == "" {
-			r.errorf(item.begin, "the policy has no Type")
+			r.errorf(item, "the policy has no Type")
 			continue
 		}
 		if p, ok := r.policyV2(typ, item); ok {
-			p.Origin = r.origin(typ+" of "+c.name, item.get("Type").at)
+			p.Origin = r.origin(typ+" of "+c.name, r.get(item, "Type").key)
 			c.hcnPolicyArgs = append(c.hcnPolicyArgs, confPolicy{Policy: p})
 		}
 	}
@@ -87,38 +88,34 @@ func (r *reader) hcnPolicyArgs(c *Conf, f *field) {
 
 // policyV2 passes the settings on as they are, as win-bridge does: a value that
 // has its fields beside Type, as v1 has them, loses them (cni.v2-reads-settings).
-func (r *reader) policyV2(typ string, v *node) (hns.Policy, bool) {
+func (r *reader) policyV2(typ string, v *yaml.Node) (hns.Policy, bool) {
 	r.unknown("a policy of apiVersion 2", v, "Type", "Settings")
-	s := v.get("Settings")
-	if s == nil || s.val.kind == '0' {
-		r.warnf(v.begin, "policy %s has no Settings; with apiVersion 2 its fields belong there", typ)
+	s := r.get(v, "Settings")
+	if s == nil || isNull(s.val) {
+		r.warnf(v, "policy %s has no Settings; with apiVersion 2 its fields belong there", typ)
 		return hns.ParsePolicy(hns.PolicyType(typ), nil), true
 	}
 	if !r.object("Settings", s.val) {
 		return hns.Policy{}, false
 	}
+	if fields := hns.PolicyType(typ).Fields(); fields != nil {
+		r.unknown(typ, s.val, fields...)
+	}
 	switch {
 	case strings.EqualFold(typ, string(hns.PolicyOutBoundNAT)):
-		r.unknown("OutBoundNAT", s.val, "VirtualIP", "Exceptions", "Destinations", "Flags", "MaxPortPoolUsage")
-		r.texts(s.val, "Exceptions")
-		r.checkPrefixes(s.val, "Exceptions")
-		r.texts(s.val, "Destinations")
-		r.checkPrefixes(s.val, "Destinations")
+		for _, list := range []string{"Exceptions", "Destinations"} {
+			r.texts(s.val, list)
+			r.checkPrefixes(s.val, list)
+		}
 	case strings.EqualFold(typ, string(hns.PolicySDNRoute)):
-		r.unknown("SDNRoute", s.val, "DestinationPrefix", "NextHop", "NeedEncap", "AutomaticEndpointMonitor")
 		r.route(s.val)
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, r.data[s.val.begin:s.val.end]); err != nil {
-		r.errorf(s.val.begin, "Settings: %v", err)
-		return hns.Policy{}, false
-	}
-	return hns.ParsePolicy(hns.PolicyType(typ), compact.Bytes()), true
+	return hns.ParsePolicy(hns.PolicyType(typ), strict.AppendJSON(nil, s.val)), true
 }
 
-func (r *reader) route(v *node) {
-	if p := r.prefix(v, "DestinationPrefix"); !p.IsValid() && v.get("DestinationPrefix") == nil {
-		r.errorf(v.begin, "the route has no DestinationPrefix")
+func (r *reader) route(v *yaml.Node) {
+	if p := r.prefix(v, "DestinationPrefix"); !p.IsValid() && r.get(v, "DestinationPrefix") == nil {
+		r.errorf(v, "the route has no DestinationPrefix")
 	}
 }
 
@@ -139,16 +136,16 @@ var v1Types = map[string][]string{
 }
 
 // policyV1 turns a policy of HNS v1 into one of HCN v2.
-func (r *reader) policyV1(typ string, v *node) (hns.Policy, bool) {
+func (r *reader) policyV1(typ string, v *yaml.Node) (hns.Policy, bool) {
 	typ = strings.ToUpper(typ)
 	fields, ok := v1Types[typ]
 	if !ok {
-		r.errorf(v.get("Type").val.begin, "there is no endpoint policy %q in HNS v1; there are %s",
-			v.get("Type").val.str, strings.Join(slices.Sorted(maps.Keys(v1Types)), ", "))
+		r.errorf(r.get(v, "Type").val, "there is no endpoint policy %q in HNS v1; there are %s",
+			r.get(v, "Type").val.Value, strings.Join(slices.Sorted(maps.Keys(v1Types)), ", "))
 		return hns.Policy{}, false
 	}
-	if s := v.get("Settings"); s != nil && fields != nil {
-		r.errorf(s.at, "HNS v1 reads the fields of %s next to Type, not in Settings; move them, or set apiVersion to 2 if the plugin supports it",
+	if s := r.get(v, "Settings"); s != nil && fields != nil {
+		r.errorf(s.key, "HNS v1 reads the fields of %s next to Type, not in Settings; move them, or set apiVersion to 2 if the plugin supports it",
 			typ)
 		return hns.Policy{}, false
 	}
@@ -173,9 +170,9 @@ func (r *reader) policyV1(typ string, v *node) (hns.Policy, bool) {
 		r.text(v, "Action")
 		r.text(v, "Direction")
 	}
-	p, err := hns.FromPolicyV1(json.RawMessage(r.data[v.begin:v.end]))
+	p, err := hns.FromPolicyV1(strict.AppendJSON(nil, v))
 	if err != nil {
-		r.errorf(v.begin, "policy %s: %v", typ, err)
+		r.errorf(v, "policy %s: %v", typ, err)
 	}
 	return p, err == nil
 }

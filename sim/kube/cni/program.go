@@ -63,7 +63,7 @@ func NewBinary(o Options, n *kube.Node) (*Binary, error) {
 // raw returns the configuration as a node has it, and the plugin's part of it: the
 // delegate of flannel, the plugin itself in a list.
 func (c *Conf) raw(n *kube.Node) (root, body map[string]any, err error) {
-	if err := json.Unmarshal(replaceTokens(c.data, n), &root); err != nil {
+	if err := json.Unmarshal([]byte(tokens(n).Replace(string(c.data))), &root); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.file, err)
 	}
 	body = root

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Name is the name of a network plugin: its type in a CNI configuration.
@@ -41,7 +43,7 @@ func registry() []entry {
 type entry struct {
 	name Name
 	// read reads the plugin's own fields of a CNI configuration.
-	read func(r *reader, c *Conf, n *node)
+	read func(r *reader, c *Conf, n *yaml.Node)
 	// make checks the options as the plugin or its agent does.
 	make func(Options, *base) (Plugin, error)
 	// program: the plugin's own Windows program can be run beside the model; see

@@ -59,7 +59,7 @@ func TestReleases(t *testing.T) {
 			if strings.Join(got, " ") != tc.want || e.Dns.Domain != tc.domain {
 				t.Errorf("policies %s, domain %q; want %s, %q", got, e.Dns.Domain, tc.want, tc.domain)
 			}
-			if all := strings.Join(p.Warnings(), "\n"); strings.Count(all, "with apiVersion") != 1 || !strings.Contains(all, tc.warning) {
+			if all := p.Warnings().Error(); strings.Count(all, "with apiVersion") != 1 || !strings.Contains(all, tc.warning) {
 				t.Errorf("warnings %s; want %s", all, tc.warning)
 			}
 		})

@@ -3,6 +3,8 @@ package cni
 import (
 	"net/netip"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/dataplane/packet"
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -22,11 +24,11 @@ type sdnFlags struct {
 
 // sdnBridgeConf reads what sdnbridge reads (cni/cni.go NetworkConfig). It writes
 // policies in the form of HCN v2.
-func (r *reader) sdnBridgeConf(c *Conf, n *node) {
+func (r *reader) sdnBridgeConf(c *Conf, n *yaml.Node) {
 	r.fields(string(PluginSDNBridge), string(PluginSDNBridge), n)
 	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
-	if f := n.get("optionalFlags"); f != nil && r.object("optionalFlags", f.val) {
+	if f := r.get(n, "optionalFlags"); f != nil && r.object("optionalFlags", f.val) {
 		r.fields("optionalFlags", "sdnbridge.optionalFlags", f.val)
 		c.sdn = sdnFlags{
 			dualStack: isTrue(r.flag(f.val, "enableDualStack")), localRouted: isTrue(r.flag(f.val, "localRoutedPortMapping")),
@@ -38,20 +40,20 @@ func (r *reader) sdnBridgeConf(c *Conf, n *node) {
 	r.dns(c, n)
 	r.ipam(c, n, PluginSDNBridge, "host-local")
 	if !c.sdn.dualStack {
-		r.handedOn(n.get("ipam"))
+		r.handedOn(r.get(n, "ipam"))
 	}
-	if f := n.get("AdditionalArgs"); f != nil {
+	if f := r.get(n, "AdditionalArgs"); f != nil {
 		r.policies(c, f, 2)
 	}
 }
 
 // handedOn follows cni.sdnbridge-ipam.
 func (r *reader) handedOn(ipam *field) {
-	if ipam == nil || ipam.val.kind != '{' {
+	if ipam == nil || ipam.val.Kind != yaml.MappingNode {
 		return
 	}
-	if f := ipam.val.get("ranges"); f != nil && f.val.kind != '0' && r.text(ipam.val, "subnet") == "" {
-		r.errorf(f.at,
+	if f := r.get(ipam.val, "ranges"); f != nil && !isNull(f.val) && r.text(ipam.val, "subnet") == "" {
+		r.errorf(f.key,
 			"sdnbridge does not pass ranges to the IPAM program, which fails with \"no IP ranges specified\"; write the range as subnet, or set enableDualStack among optionalFlags")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
 	"github.com/winlab-dev/winlab/sim/windows/hns"
@@ -31,26 +33,26 @@ type vpcConf struct {
 }
 
 // vpcBridgeConf reads what vpc-bridge reads (plugins/vpc-bridge/config/netconfig.go).
-func (r *reader) vpcBridgeConf(c *Conf, n *node) {
+func (r *reader) vpcBridgeConf(c *Conf, n *yaml.Node) {
 	r.fields(string(PluginVPCBridge), string(PluginVPCBridge), n)
 	c.apiVersion = 2
 	c.Capabilities = r.capabilities(n)
 	r.dns(c, n)
 	name, mac := r.text(n, "eniName"), r.text(n, "eniMACAddress")
 	if name == "" && mac == "" {
-		r.errorf(n.begin, "missing required parameter ENIName or ENIMACAddress")
+		r.errorf(n, "missing required parameter ENIName or ENIMACAddress")
 	}
 	if mac != "" {
 		hw, err := net.ParseMAC(mac)
 		if err != nil {
-			r.errorf(n.get("eniMACAddress").val.begin, "invalid ENIMACAddress %s", mac)
+			r.errorf(r.get(n, "eniMACAddress").val, "invalid ENIMACAddress %s", mac)
 		}
 		c.vpc.mac = strings.ReplaceAll(hw.String(), ":", "")
 	}
 	for _, s := range r.texts(n, "eniIPAddresses") {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
-			r.errorf(n.get("eniIPAddresses").val.begin,
+			r.errorf(r.get(n, "eniIPAddresses").val,
 				"invalid ENIIPAddress %s; write it with the prefix length of its subnet, such as 10.0.1.20/24", s)
 		} else if !c.vpc.address.IsValid() {
 			c.vpc.address = p
@@ -59,7 +61,7 @@ func (r *reader) vpcBridgeConf(c *Conf, n *node) {
 	for _, s := range r.texts(n, "vpcCIDRs") {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
-			r.errorf(n.get("vpcCIDRs").val.begin, "invalid VPCCIDR %s", s)
+			r.errorf(r.get(n, "vpcCIDRs").val, "invalid VPCCIDR %s", s)
 			continue
 		}
 		c.vpc.cidrs = append(c.vpc.cidrs, p.Masked())
@@ -67,20 +69,20 @@ func (r *reader) vpcBridgeConf(c *Conf, n *node) {
 	if s := r.text(n, "gatewayIPAddress"); s != "" {
 		a, err := netip.ParseAddr(s)
 		if err != nil {
-			r.errorf(n.get("gatewayIPAddress").val.begin, "invalid GatewayIPAddress %s", s)
+			r.errorf(r.get(n, "gatewayIPAddress").val, "invalid GatewayIPAddress %s", s)
 		}
 		c.vpc.gateway = a
 	}
 	c.vpc.serviceCIDR = r.text(n, "serviceCIDR")
-	if f := n.get("serviceCIDR"); c.vpc.serviceCIDR != "" {
+	if f := r.get(n, "serviceCIDR"); c.vpc.serviceCIDR != "" {
 		if _, err := netip.ParsePrefix(c.vpc.serviceCIDR); err != nil {
-			r.errorf(f.val.begin, "serviceCIDR is %q, which is not a prefix such as 10.100.0.0/16; the plugin passes it to HNS unchanged",
+			r.errorf(f.val, "serviceCIDR is %q, which is not a prefix such as 10.100.0.0/16; the plugin passes it to HNS unchanged",
 				c.vpc.serviceCIDR)
 		}
 	}
 	for name, want := range map[string][]string{"bridgeType": {"L2", "L3"}, "interfaceType": {"veth", "tap"}} {
 		if s := r.text(n, name); s != "" && !slices.Contains(want, s) {
-			r.errorf(n.get(name).val.begin, "invalid %s %s; it must be %s", name, s, strings.Join(want, " or "))
+			r.errorf(r.get(n, name).val, "invalid %s %s; it must be %s", name, s, strings.Join(want, " or "))
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -28,9 +30,9 @@ type bridge struct {
 }
 
 // winBridgeConf reads what win-bridge reads.
-func (r *reader) winBridgeConf(c *Conf, n *node) {
+func (r *reader) winBridgeConf(c *Conf, n *yaml.Node) {
 	r.windowsConf(PluginWinBridge, c, n)
-	if f := n.get("HcnPolicyArgs"); f != nil {
+	if f := r.get(n, "HcnPolicyArgs"); f != nil {
 		r.hcnPolicyArgs(c, f)
 	}
 }

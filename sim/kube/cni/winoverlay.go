@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/winlab-dev/winlab/sim/kube"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -41,7 +43,7 @@ type overlay struct {
 }
 
 // winOverlayConf reads what win-overlay reads.
-func (r *reader) winOverlayConf(c *Conf, n *node) { r.windowsConf(PluginWinOverlay, c, n) }
+func (r *reader) winOverlayConf(c *Conf, n *yaml.Node) { r.windowsConf(PluginWinOverlay, c, n) }
 
 func newWinOverlay(o Options, b *base) (Plugin, error) {
 	v, err := parseVersion(o.Version)

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/winlab-dev/winlab/internal/lazyregexp"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube/kubeproxy"
 	"github.com/winlab-dev/winlab/sim/trace"
 	"github.com/winlab-dev/winlab/sim/trace/evidence"
@@ -138,23 +137,11 @@ func (b *builder) unusedIPv6() {
 	}
 }
 
-// warning is a plugin's remark with its place.
-var warning = lazyregexp.New(`^(.+?):(\d+):(?:\d+:)? (.+)$`)
-
 // warned notes what a plugin says of its configuration: what it or its model does not
 // read.
-func (b *builder) warned(text string) {
-	m := warning.FindStringSubmatch(text)
-	if m == nil {
-		b.notice("CNI configuration of "+b.Plan.Network.Plugin, text, nil)
-		return
-	}
-	line, err := strconv.Atoi(m[2])
-	if err != nil {
-		line = 0
-	}
+func (b *builder) warned(w strict.Mistake) {
 	what := "CNI configuration of " + b.Plan.Network.Plugin
-	b.notice(what, m[3], &trace.Origin{What: what, File: m[1], Line: line})
+	b.notice(what, w.Message, &trace.Origin{What: what, File: w.File, Line: w.Line})
 }
 
 // WhyNoIPv6 says why pods have no IPv6 address, of all nodes or of one, and by which

@@ -1,6 +1,7 @@
 package hns
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -110,6 +111,31 @@ func policyKindOf(typ PolicyType) *policyKind { return kindsByType[strings.ToLow
 func hasSettings(typ PolicyType) bool {
 	k := policyKindOf(typ)
 	return k != nil && k.decode != nil
+}
+
+// Fields are the fields that the settings of a type have, in the order of hcsshim's types; nil for a
+// type that this package has no settings for. HNS ignores others.
+func (typ PolicyType) Fields() (names []string) {
+	if !hasSettings(typ) {
+		return nil
+	}
+	s, _ := policyKindOf(typ).decode(nil)
+	for f := range reflect.TypeOf(s).Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// PolicyTypes are the types that have settings.
+func PolicyTypes() (all []PolicyType) {
+	for i := range policyKinds {
+		if policyKinds[i].decode != nil {
+			all = append(all, policyKinds[i].typ)
+		}
+	}
+	return all
 }
 
 // typesOn returns the types that exist on an object.

@@ -1,4 +1,4 @@
-package source
+package strict
 
 import (
 	"bufio"
@@ -8,13 +8,11 @@ import (
 	"io"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/winlab-dev/winlab/internal/lazyregexp"
-	"github.com/winlab-dev/winlab/internal/strict"
 )
 
 // MaxDocument is the size in bytes up to which a document is read. The API
@@ -39,13 +37,13 @@ type Doc struct {
 // Read splits a stream into its documents and reads each as YAML, of which
 // JSON is a part. What cannot be read is a mistake, and the next document is
 // read on. Memory is bounded by MaxDocument and maxDocuments.
-func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
+func Read(file string, r io.Reader) ([]Doc, Mistakes) {
 	s := &splitter{file: file, r: bufio.NewReaderSize(r, 64<<10), line: 1}
 	var docs []Doc
 	for {
 		text, begin, err := s.next()
 		if err != nil && !errors.Is(err, io.EOF) {
-			s.found = append(s.found, strict.Mistake{File: file, Line: begin, Column: 1, Message: err.Error()})
+			s.found = append(s.found, Mistake{File: file, Line: begin, Column: 1, Message: err.Error()})
 		}
 		if text != nil {
 			doc, mistakes := parse(file, begin, text)
@@ -55,7 +53,7 @@ func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 			}
 			if len(docs) == maxDocuments {
 				if _, err := s.r.Peek(1); err == nil {
-					s.found = append(s.found, strict.Mistake{File: file, Line: s.line, Column: 1,
+					s.found = append(s.found, Mistake{File: file, Line: s.line, Column: 1,
 						Message: fmt.Sprintf("the file has more than %d documents, and the rest is not read; split it into several", maxDocuments)})
 				}
 				return docs, s.found
@@ -69,15 +67,15 @@ func Read(file string, r io.Reader) ([]Doc, strict.Mistakes) {
 
 // parse reads one document that begins on a line of a file. It returns nil
 // when there is nothing in it or it has mistakes.
-func parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
+func parse(file string, begin int, text []byte) (*Doc, Mistakes) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
-		return nil, strict.Mistakes{{File: file, Line: begin, Column: 1,
+		return nil, Mistakes{{File: file, Line: begin, Column: 1,
 			Message: "this is not a text in UTF-8; a manifest or configuration file was expected"}}
 	}
 	var node yaml.Node
-	if err := unmarshal(text, &node); err != nil {
-		m := strict.SyntaxMistake(file, err)
+	if err := unmarshalOne(text, &node); err != nil {
+		m := SyntaxMistake(file, err)
 		if at := bytes.IndexFunc(text, isControl); at >= 0 && strings.Contains(m.Message, "control characters") { // the parser does not say where
 			m.Line = 1 + bytes.Count(text[:at], []byte("\n"))
 			m.Column = at - bytes.LastIndexByte(text[:at], '\n')
@@ -90,7 +88,7 @@ func parse(file string, begin int, text []byte) (*Doc, strict.Mistakes) {
 		if bytes.Contains(text, []byte("{{")) {
 			m.Message += template
 		}
-		return nil, strict.Mistakes{m}
+		return nil, Mistakes{m}
 	}
 	if node.Kind != yaml.DocumentNode || len(node.Content) == 0 || node.Content[0].ShortTag() == "!!null" {
 		return nil, nil
@@ -121,9 +119,9 @@ func tabAt(text []byte, line int) int {
 // isControl reports whether a character is one that YAML does not allow.
 func isControl(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r) }
 
-// unmarshal reads the only document of a text. It turns the parser's panics,
+// unmarshalOne reads the only document of a text. It turns the parser's panics,
 // which hostile input can cause, into errors.
-func unmarshal(text []byte, node *yaml.Node) (err error) {
+func unmarshalOne(text []byte, node *yaml.Node) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: %v", r)
@@ -144,22 +142,22 @@ func unmarshal(text []byte, node *yaml.Node) (err error) {
 	return nil
 }
 
-// maxDepth bounds the nesting; a CustomResourceDefinition's schema, the deepest
+// maxDocumentDepth bounds the nesting; a CustomResourceDefinition's schema, the deepest
 // thing in use, has some dozens of levels.
-const maxDepth = 200
+const maxDocumentDepth = 200
 
 // cleaner shifts the lines of a tree and finds keys that come twice.
 type cleaner struct {
 	file  string
 	shift int
-	found strict.Mistakes
+	found Mistakes
 }
 
 func (c *cleaner) walk(n *yaml.Node, depth int) {
 	n.Line += c.shift
-	if depth > maxDepth {
+	if depth > maxDocumentDepth {
 		if len(c.found) == 0 {
-			c.add(n, "the document is nested deeper than %d levels", maxDepth)
+			c.add(n, "the document is nested deeper than %d levels", maxDocumentDepth)
 		}
 		return
 	}
@@ -174,7 +172,7 @@ func (c *cleaner) walk(n *yaml.Node, depth int) {
 				continue
 			}
 			if line, ok := first[k.Value]; ok && k.Kind == yaml.ScalarNode {
-				c.found = append(c.found, strict.Mistake{File: c.file, Line: k.Line + c.shift, Column: k.Column,
+				c.found = append(c.found, Mistake{File: c.file, Line: k.Line + c.shift, Column: k.Column,
 					Message: fmt.Sprintf("the key %q is here twice; the first is on line %d", k.Value, line)})
 				continue
 			}
@@ -187,7 +185,7 @@ func (c *cleaner) walk(n *yaml.Node, depth int) {
 }
 
 func (c *cleaner) add(n *yaml.Node, format string, args ...any) {
-	c.found = append(c.found, strict.Mistake{File: c.file, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
+	c.found = append(c.found, Mistake{File: c.file, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
 }
 
 // splitter cuts a stream at lines that begin with "---" or "...", and between
@@ -202,7 +200,7 @@ type splitter struct {
 	pendingLine int
 	midLine     bool
 	done        bool
-	found       strict.Mistakes
+	found       Mistakes
 }
 
 var separator = lazyregexp.New(`^(---|\.\.\.)(\s|$)`)
@@ -247,7 +245,7 @@ func (s *splitter) next() (text []byte, begin int, err error) {
 		whole := !errors.Is(err, bufio.ErrBufferFull)
 		if begin == 1 && size == 0 && looksBinary(part) {
 			s.done = true
-			s.found = append(s.found, strict.Mistake{File: s.file, Message: "this is a binary file; a manifest or configuration file was expected"})
+			s.found = append(s.found, Mistake{File: s.file, Message: "this is a binary file; a manifest or configuration file was expected"})
 			return nil, begin, io.EOF
 		}
 		line := s.line
@@ -281,7 +279,7 @@ func (s *splitter) next() (text []byte, begin int, err error) {
 
 func (s *splitter) end(buf *bytes.Buffer, size, begin int) []byte {
 	if size > MaxDocument {
-		s.found = append(s.found, strict.Mistake{File: s.file, Line: begin, Column: 1,
+		s.found = append(s.found, Mistake{File: s.file, Line: begin, Column: 1,
 			Message: fmt.Sprintf("the document has %d MB; the API server takes %d MB at most, and so does winlab%s", (size+999_999)/1_000_000,
 				MaxDocument>>20, splitList(buf.Bytes()))})
 		return nil
@@ -301,25 +299,5 @@ func splitList(text []byte) string {
 }
 
 // looksBinary looks for a byte that no text has. UTF-16, which PowerShell
-// writes, is text with a byte order mark and is decoded by [Text] before.
+// writes, is text with a byte order mark and is decoded before (internal/utf).
 func looksBinary(b []byte) bool { return bytes.IndexByte(b, 0) >= 0 }
-
-// Text decodes UTF-16 with a byte order mark, which Windows PowerShell's
-// Out-File writes, and drops the mark of UTF-8.
-func Text(data []byte) []byte {
-	for _, mark := range []struct {
-		bom  string
-		high int // index of the high byte
-	}{{"\xff\xfe", 1}, {"\xfe\xff", 0}} {
-		rest, ok := bytes.CutPrefix(data, []byte(mark.bom))
-		if !ok {
-			continue
-		}
-		units := make([]uint16, len(rest)/2)
-		for i := range units {
-			units[i] = uint16(rest[2*i+mark.high])<<8 | uint16(rest[2*i+1-mark.high])
-		}
-		return []byte(string(utf16.Decode(units)))
-	}
-	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-}

@@ -1,4 +1,4 @@
-package source
+package strict
 
 import (
 	"fmt"
@@ -206,4 +206,15 @@ func Child(n *yaml.Node, key string) *yaml.Node {
 	}
 	_, v := pair(n, key, 0)
 	return resolve(v)
+}
+
+// Text is the text of a scalar below n, "" where it is not there or null.
+func Text(n *yaml.Node, keys ...string) string {
+	for _, key := range keys {
+		n = Child(n, key)
+	}
+	if n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		return ""
+	}
+	return n.Value
 }
