@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -209,7 +210,7 @@ var templateAction = lazyregexp.New(`\{\{-?\s*[\w.$/(]`)
 // actions in it, and it cannot be parsed, or an action stands where something is wrong. A
 // ConfigMap may have templates of its own, which do no harm.
 func (r *read) isTemplate(text []byte) bool {
-	if len(r.mistakes) == 0 || !templateAction.Match(text) {
+	if len(r.mistakes) == 0 || !utf8.Valid(text) || !templateAction.Match(text) {
 		return false
 	}
 	lines := bytes.Split(text, []byte("\n"))

@@ -20,20 +20,6 @@ import (
 // file has the mode that perm and the umask give, one that is replaced keeps its own. Pipes,
 // standard output and /dev/null are written to as they are.
 func Write(name string, perm fs.FileMode, write func(io.Writer) error) error {
-	return writeChecked(name, perm, check, write)
-}
-
-// Update is WriteFile for a file of winlab's own that was read to be changed.
-func Update(name string, data []byte, perm fs.FileMode) error {
-	return writeChecked(name, perm, checkKind, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-}
-
-type checker func(name string) (place string, old fs.FileInfo, err error)
-
-func writeChecked(name string, perm fs.FileMode, check checker, write func(io.Writer) error) error {
 	place, old, err := check(name)
 	if err != nil {
 		return err
@@ -61,7 +47,7 @@ func writeChecked(name string, perm fs.FileMode, check checker, write func(io.Wr
 	if err = errors.Join(err, f.Close()); err != nil {
 		return named(name, err)
 	}
-	if _, _, err := check(name); err != nil { // what was read meanwhile is an input too
+	if err := Check(name); err != nil { // what was read meanwhile is an input too
 		return err
 	}
 	return os.Rename(f.Name(), place)

@@ -47,6 +47,8 @@ type Notice struct {
 	// Path is the file, quoted where it could not be one.
 	Path string `json:"path"`
 	Why  string `json:"why"`
+	// Damaged says that the file is a part of the bundle, and what it says is lost.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 // Bundle is one that was opened.
@@ -192,7 +194,12 @@ func (b *Bundle) Head(path string, max int64) ([]byte, error) {
 }
 
 func (b *Bundle) notice(path, format string, args ...any) {
-	b.Notices = append(b.Notices, Notice{path, fmt.Sprintf(format, args...)})
+	b.Notices = append(b.Notices, Notice{Path: path, Why: fmt.Sprintf(format, args...)})
+}
+
+// damaged is notice for a file that cannot be read.
+func (b *Bundle) damaged(path, format string, args ...any) {
+	b.Notices = append(b.Notices, Notice{Path: path, Why: fmt.Sprintf(format, args...), Damaged: true})
 }
 
 // folder lists a folder.
@@ -219,7 +226,7 @@ func (b *Bundle) folder(ctx context.Context, l Limits) error {
 			}
 			return nil
 		case err != nil:
-			b.notice(clean, "cannot be read: %v", err)
+			b.damaged(clean, "cannot be read: %v", err)
 			return nil
 		case d.IsDir():
 			return nil
@@ -230,7 +237,7 @@ func (b *Bundle) folder(ctx context.Context, l Limits) error {
 		info, err := d.Info()
 		switch {
 		case err != nil:
-			b.notice(clean, "cannot be read: %v", err)
+			b.damaged(clean, "cannot be read: %v", err)
 			return nil
 		case d.Type()&fs.ModeSymlink != 0:
 			b.notice(clean, "left out: a link, and links are not followed")
@@ -353,7 +360,7 @@ func (u *unpacking) file(ctx context.Context, f *zip.File) error {
 	}
 	in, err := f.Open()
 	if err != nil {
-		b.notice(u.prefix+name, "cannot be unpacked: %v", err)
+		b.damaged(u.prefix+name, "cannot be unpacked: %v", err)
 		return nil
 	}
 	defer func() { _ = in.Close() }()
@@ -377,7 +384,7 @@ func (u *unpacking) file(ctx context.Context, f *zip.File) error {
 	}
 	u.seen[strings.ToLower(name)] = name
 	if why != "" {
-		b.notice(u.prefix+name, "%s", why)
+		b.damaged(u.prefix+name, "%s", why)
 		return u.root.Remove(filepath.FromSlash(name))
 	}
 	b.Files = append(b.Files, u.prefix+name)

@@ -108,7 +108,7 @@ func TestHostileZip(t *testing.T) {
 				t.Errorf("files (-want +got):\n%s", d)
 			}
 			if len(b.Notices) != 1 || !strings.Contains(b.Notices[0].Why, c.why) {
-				t.Errorf("notices %+q, want one with %q", b.Notices, c.why)
+				t.Errorf("notices %v, want one with %q", b.Notices, c.why)
 			}
 			if data, err := b.Read("good.txt"); string(data) != "good" {
 				t.Errorf("good.txt is %q %v", data, err)
@@ -307,9 +307,9 @@ func changed(t *testing.T, b *Bundle) {
 		t.Fatal(err)
 	}
 	want := []Notice{
-		{"win1/nodes/win1/a.txt", "it was changed after it was collected: its SHA-256 differs from the manifest's"},
-		{"win1/cluster/b.json", "the manifest lists it, and it is not there"},
-		{"win1/new.txt", "the manifest does not list it: it was added afterwards"},
+		{Path: "win1/nodes/win1/a.txt", Why: "it was changed after it was collected: its SHA-256 differs from the manifest's"},
+		{Path: "win1/cluster/b.json", Why: "the manifest lists it, and it is not there"},
+		{Path: "win1/new.txt", Why: "the manifest does not list it: it was added afterwards"},
 	}
 	if d := cmp.Diff(want, again.Notices); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -79,6 +79,7 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 		notExamined.add(n.Name, of.NotExamined)
 	}
 	d.NotExamined = append(notExamined.list(), r.LeftOut...)
+	damaged(d, b, r)
 	for _, n := range r.Nodes {
 		if n.Why != "" {
 			d.NotExamined = append(d.NotExamined, fmt.Sprintf("packets on node %s: %s", n.Name, n.Why))
@@ -102,6 +103,31 @@ func Bundle(ctx context.Context, b *bundle.Bundle, t claims.Target, l *claims.Le
 		err = x.configured(ctx, dir, r)
 	}
 	return d, err
+}
+
+// damaged adds files whose content is lost, of those that no node's doctor has read: a folder whose
+// only list of HNS is damaged is not taken for one of a node.
+func damaged(d *findings.Document, b *bundle.Bundle, r *importer.Result) {
+	add := func(m findings.Mistake) {
+		if !slices.ContainsFunc(d.Mistakes, func(o findings.Mistake) bool { return o.File == m.File || b.Shown(o.File) == m.File }) {
+			d.Mistakes = append(d.Mistakes, m)
+		}
+	}
+	for _, m := range r.Damaged {
+		add(findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: m.Message})
+	}
+	const most = 64 << 20
+	for _, f := range b.Files {
+		inNode := func(n importer.Node) bool { return n.Folder == "" || strings.HasPrefix(f, n.Folder+"/") }
+		if r.Cluster[f] || slices.ContainsFunc(r.Nodes, inNode) || b.Size(f) > most {
+			continue
+		}
+		if data, err := b.Head(f, most); err != nil {
+			add(findings.Mistake{File: f, Message: "cannot be read: " + err.Error()})
+		} else if why := observed.Damaged(f, data); why != "" {
+			add(findings.Mistake{File: f, Message: why})
+		}
+	}
 }
 
 // outside begins the names of files that are not the node's own.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/winlab-dev/winlab/conformance/node/bundle"
 	"github.com/winlab-dev/winlab/internal/outfile"
+	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/kube/cni"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -77,6 +78,9 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		beside: beside}
 	for _, n := range b.Notices {
 		im.r.LeftOut = append(im.r.LeftOut, n.Path+": "+n.Why)
+		if n.Damaged {
+			im.r.Damaged = append(im.r.Damaged, strict.Mistake{File: n.Path, Message: n.Why})
+		}
 	}
 	if b.Manifest != nil {
 		for _, s := range b.Manifest.Steps {
@@ -100,6 +104,7 @@ func Import(ctx context.Context, b *bundle.Bundle, name string, ref, beside func
 		im.tables(f)
 	}
 	im.podsOfHosts()
+	im.r.Cluster = im.cluster
 	im.r.HasCluster = len(im.kube)+len(im.pods) > 0
 	im.kubeNodes()
 	im.nodeFolders()
@@ -183,7 +188,11 @@ func (im *importing) clusterFile(f string) {
 	}
 	data, err := im.b.Read(f)
 	if err != nil {
-		im.r.LeftOut = append(im.r.LeftOut, f+": "+comment(err.Error()))
+		im.r.damaged(strict.Mistake{File: f, Message: comment(err.Error())})
+		return
+	}
+	if _, ok := dump.Decode(data); !ok {
+		im.r.damaged(strict.Mistake{File: f, Message: "this is not text: nothing in it was read; collect it again"})
 		return
 	}
 	all, found := objects(im.b.Shown(f), data)
@@ -191,8 +200,8 @@ func (im *importing) clusterFile(f string) {
 		return // what a node prints, perhaps
 	}
 	im.cluster[f] = true
-	im.r.mistakes(found)
 	for _, m := range found {
+		im.r.damaged(m)
 		im.r.miss("objects of "+m.File, "the file cannot be read from line "+fmt.Sprint(m.Line)+
 			" on: pods, Services or nodes may be missing from the lab", "kubectl get nodes,pods,services,endpointslices,networkpolicies -A -o json")
 	}

@@ -69,6 +69,10 @@ type Result struct {
 	Drift []Drift `json:"drift,omitempty"`
 	// LeftOut is what could not be read, and what the bundle's reader left out.
 	LeftOut []string `json:"leftOut,omitempty"`
+	// Damaged are those of LeftOut that are about a file whose content is lost.
+	Damaged []strict.Mistake `json:"-"`
+	// Cluster are the files of the bundle that have objects of Kubernetes.
+	Cluster map[string]bool `json:"-"`
 	// HasCluster says that the bundle has nodes or pods of Kubernetes.
 	HasCluster bool `json:"-"`
 	// Kube are the nodes of Kubernetes.
@@ -94,6 +98,12 @@ func (r *Result) conclude(what, value, because string) string {
 
 func (r *Result) miss(what, leaves, settle string) {
 	r.Missing = append(r.Missing, Missing{what, leaves, settle})
+}
+
+// damaged notes a file whose content is lost.
+func (r *Result) damaged(m strict.Mistake) {
+	r.LeftOut = append(r.LeftOut, m.String())
+	r.Damaged = append(r.Damaged, m)
 }
 
 func (r *Result) mistakes(all strict.Mistakes) {

@@ -1,6 +1,7 @@
 package observed
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -155,6 +156,9 @@ func (r *reader) read(fsys fs.FS, name string) {
 		return
 	case len(strings.TrimSpace(string(data[:min(len(data), 64)]))) == 0 && len(data) <= 64:
 		f.Skipped = "empty"
+		if strings.EqualFold(path.Ext(name), ".json") {
+			r.mistake(name, 0, emptyJSON)
+		}
 		return
 	}
 	f.As, f.Skipped = r.content(name, data)
@@ -176,10 +180,45 @@ func load(fsys fs.FS, name string) (data []byte, size int64, err error) {
 	return data, max(size, int64(len(data))), err
 }
 
+// textual are the endings of files that programs of a node, and winlab collect, write as text.
+var textual = []string{".json", ".jsonl", ".txt", ".log", ".yaml", ".yml", ".conf", ".conflist", ".env", ".toml", ".csv"}
+
+const emptyJSON = "the file is empty, which JSON never is: nothing can be said of what it would show; " +
+	"collect it again, or remove it if the command printed nothing"
+
+// Damaged says what is wrong with a file that should be text, or JSON, and is not, "" for others.
+// What such a file would have shown is unknown, which is not the same as nothing.
+func Damaged(name string, data []byte) string {
+	isJSON := strings.EqualFold(path.Ext(name), ".json")
+	if !slices.Contains(textual, strings.ToLower(path.Ext(name))) {
+		return ""
+	}
+	if text, ok := dump.Decode(data); ok {
+		if isJSON && strings.TrimSpace(text) == "" {
+			return emptyJSON
+		}
+		if !isJSON {
+			return ""
+		}
+		if _, err := dump.JSONTrees(dump.Split(name, text)); err != nil {
+			return fmt.Sprintf("not JSON: %v; nothing can be said of what it would show; collect it again", err)
+		}
+		return ""
+	}
+	why := "it has characters that no text has"
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		why = fmt.Sprintf("byte %d is 0", i)
+	}
+	return "this is not text (" + why + "): nothing in it was read, and nothing can be said of what it would show; collect it again"
+}
+
 // content recognises and reads one file.
 func (r *reader) content(name string, data []byte) (as []string, skipped string) {
 	text, ok := dump.Decode(data)
 	if !ok {
+		if why := Damaged(name, data); why != "" {
+			r.mistake(name, 0, why)
+		}
 		return nil, "binary"
 	}
 	r.file, r.kinds, r.commands = name, nil, 0
@@ -213,7 +252,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 		r.section(s)
 	}
 	if head := strings.TrimSpace(text[:min(len(text), 4096)]); len(broken) == 0 && len(r.kinds) == 0 && !known && head != "" &&
-		(head[0] == '{' || head[0] == '[') {
+		(head[0] == '{' || head[0] == '[' || strings.EqualFold(path.Ext(name), ".json")) {
 		if _, err := dump.JSONTrees(r.all); err != nil {
 			r.mistake(name, 1, fmt.Sprintf("not JSON: %v; take it again, for example with Get-HnsNetwork | ConvertTo-Json -Depth 20", err))
 		}

@@ -268,7 +268,11 @@ func TestBases(t *testing.T) {
 	}
 	far := write(t, deep...)
 	_, err = Load(far)
-	said(t, far, err, "its own base")
+	said(t, far, err, "i.yaml:5:9: this is base 9 of a chain that begins with a.yaml; up to 8 are read")
+	other := write(t, "a.yaml", head+"  base: secrets.yaml\n", "secrets.yaml", "root:x:0:0\n")
+	if _, err = Load(other); err == nil || strings.Contains(err.Error(), "root:x") {
+		t.Errorf("got %v; want an error that does not quote a file that is not a lab", err)
+	}
 	bad := write(t, "a.yaml", head+"  base: b.yaml\n", "b.yaml", right+"  podz: []\n")
 	_, err = Load(bad)
 	said(t, bad, err, `b.yaml:13:3: spec has no field "podz"`)

@@ -250,6 +250,11 @@ func parse(path string, data []byte, found *strict.Mistakes, under []string) *ya
 		*found = append(*found, *mistake)
 		return nil
 	}
+	// Messages do not quote a base that is not a lab: base may name any file of this machine.
+	if v := child(root, "apiVersion"); len(under) > 0 && (v == nil || v.Value != APIVersion) {
+		*found = append(*found, strict.Mistake{File: path, Message: "this is not a lab: it does not begin with apiVersion: " + APIVersion})
+		return nil
+	}
 	c := &strict.Checker{File: path}
 	c.Check(root, reflect.TypeFor[Lab](), "the lab")
 	if root.Kind == yaml.MappingNode {
@@ -302,11 +307,16 @@ func overBase(path string, root, base *yaml.Node, found *strict.Mistakes, under 
 		to = filepath.Join(filepath.Dir(path), to)
 	}
 	for _, u := range append(slices.Clone(under), path) {
-		if filepath.Clean(u) == filepath.Clean(to) || len(under) > maxBases {
+		if filepath.Clean(u) == filepath.Clean(to) {
 			at.Message = "the lab is its own base: " + strings.Join(append(slices.Clone(under), path, to), " -> ")
 			*found = append(*found, at)
 			return nil
 		}
+	}
+	if len(under) >= maxBases {
+		at.Message = fmt.Sprintf("this is base %d of a chain that begins with %s; up to %d are read: merge some of them", len(under)+1, under[0], maxBases)
+		*found = append(*found, at)
+		return nil
 	}
 	if info, err := os.Stat(to); err != nil || info.IsDir() {
 		at.Message = fmt.Sprintf("base %s: there is no such file; write the path from this file's folder to another lab", base.Value)

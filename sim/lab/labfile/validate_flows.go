@@ -170,8 +170,11 @@ func (v *validator) verdict(path []any, text string) {
 	if text == "" || text == NotDelivered {
 		return
 	}
-	if _, err := trace.ParseVerdict(text); err != nil {
+	switch verdict, err := trace.ParseVerdict(text); {
+	case err != nil:
 		v.add(path, "%v; or %s", err, NotDelivered)
+	case string(verdict) != text:
+		v.add(path, "no verdict %q; write %s", text, verdict)
 	}
 }
 

@@ -138,7 +138,7 @@ only the settings that were checked until then, and says so.`,
 		if err := sel.put(doc); err != nil {
 			return err
 		}
-		if err := a.found(doc, *out, chosen.fail); err != nil || doc.Interrupted == "" {
+		if err := a.found(doc, *out, &chosen); err != nil || doc.Interrupted == "" {
 			return err
 		}
 		return cmd.Context().Err()
@@ -154,7 +154,7 @@ const manySettings = 300
 func (a *app) command() string { return strings.Join(append([]string{a.name}, a.args...), " ") }
 
 // found prints findings and chooses the exit code.
-func (a *app) found(doc *findings.Document, form, fail string) error {
+func (a *app) found(doc *findings.Document, form string, s *selectFlags) error {
 	if err := writeFindings(a.out, doc, form, a.colour()); err != nil {
 		return err
 	}
@@ -167,10 +167,23 @@ func (a *app) found(doc *findings.Document, form, fail string) error {
 		}
 		return unreadable{fmt.Sprintf("%d mistakes in the input", n)}
 	}
-	if fails(doc, fail) {
+	if fails(doc, s.fail) {
 		return unexpected{}
 	}
+	if !*s.allowEmpty && doc.Interrupted == "" && doc.Checked() == 0 && len(doc.Findings)+len(doc.Healthy)+len(doc.Suppressed) == 0 {
+		return nothingExamined("no rule looks at what is in %s", countOf(doc.Files, "file"))
+	}
 	return nil
+}
+
+// nothingExamined is for an input in which nothing could be examined: that is no good news.
+func nothingExamined(format string, args ...any) error {
+	return unreadable{"nothing was examined: " + fmt.Sprintf(format, args...) + "; --allow-empty accepts that"}
+}
+
+// allowEmptyFlag adds the flag for scripts whose input may be empty.
+func allowEmptyFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("allow-empty", false, "exit with 0 when there was nothing to examine")
 }
 
 // fails reports whether there is a finding of a level, or of a graver one.

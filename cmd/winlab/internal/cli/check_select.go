@@ -37,6 +37,7 @@ func writeFindings(w io.Writer, doc *findings.Document, form string, colour bool
 type selectFlags struct {
 	fail, profile, baseline string
 	ignore, exclude, write  []string
+	allowEmpty              *bool
 }
 
 func (s *selectFlags) add(cmd *cobra.Command) {
@@ -53,6 +54,7 @@ func (s *selectFlags) add(cmd *cobra.Command) {
 
 // addKnown adds the flags about findings that are known, and where they are written.
 func (s *selectFlags) addKnown(cmd *cobra.Command) {
+	s.allowEmpty = allowEmptyFlag(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.ignore, "ignore", nil, "accept the findings of a claim, with the reason: `CLAIM=REASON`; may be repeated")
 	f.StringVar(&s.baseline, "baseline", "",

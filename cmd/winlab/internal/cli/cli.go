@@ -143,6 +143,7 @@ Exit codes: 0 as expected, 1 not as expected, 2 bad input or usage, 130 interrup
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.PersistentPreRunE = refuseEmptyFlags
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = false
@@ -244,6 +245,21 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef("%w%s", err, near("--"+unknown.GetSpecifiedName(), names))
 	}
 	return usageError{err}
+}
+
+// refuseEmptyFlags refuses --flag "": a variable that a script did not set would switch off what the
+// flag asks for.
+func refuseEmptyFlags(cmd *cobra.Command, _ []string) error {
+	var errs []error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" && f.Value.Type() == "string" {
+			errs = append(errs, fmt.Errorf("--%s is empty; write a value, or leave the flag out", f.Name))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // flagForm says how the value of a flag is written.

@@ -38,6 +38,7 @@ The exit code is 1 when something changed.`,
 	out := output(cmd, "text", "markdown", "html", "json")
 	cmd.Flags().StringVar(&from, "from", "", "`settings` of A: attributes and values, as in kubernetes=1.20,build=10.0.17763")
 	cmd.Flags().StringVar(&to, "to", "", "`settings` of B")
+	allowEmpty := allowEmptyFlag(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, fmt.Sprintf("list every check, not only %d of each group", diff.Shown))
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		o := diff.Options{NameA: args[0], NameB: args[len(args)-1]}
@@ -66,12 +67,12 @@ The exit code is 1 when something changed.`,
 		if err != nil {
 			return err
 		}
-		return a.printDiff(r, *out, all)
+		return a.printDiff(r, *out, all, *allowEmpty)
 	}
 	return cmd
 }
 
-func (a *app) printDiff(r *diff.Report, form string, all bool) error {
+func (a *app) printDiff(r *diff.Report, form string, all, allowEmpty bool) error {
 	limit := diff.Shown
 	if all {
 		limit = 0
@@ -90,8 +91,12 @@ func (a *app) printDiff(r *diff.Report, form string, all bool) error {
 	default:
 		err = diff.WriteText(a.out, r, limit)
 	}
-	if err == nil && r.Changed > 0 {
+	switch {
+	case err != nil:
+	case r.Changed > 0:
 		err = unexpected{}
+	case r.Compared == 0 && !allowEmpty:
+		err = nothingExamined("%s and %s have no check in common", r.A.Name, r.B.Name)
 	}
 	return err
 }

@@ -99,7 +99,7 @@ Exit codes: 0 nothing found at the level of --fail-on or above, 1 a cause was fo
 		if err := sel.put(doc); err != nil {
 			return err
 		}
-		return a.found(doc, *out, chosen.fail)
+		return a.found(doc, *out, &chosen)
 	}
 	return cmd
 }

@@ -153,6 +153,7 @@ build would answer the same program. Exit code 1 when an answer differs.`,
 		ValidArgsFunction: files(false, []string{"jsonl", "json", "log"}),
 	}
 	f.add(cmd)
+	allowEmpty := allowEmptyFlag(cmd)
 	out := output(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in, _, err := input.OpenRegular(args[0], input.Stream)
@@ -190,8 +191,12 @@ build would answer the same program. Exit code 1 when an answer differs.`,
 				fmt.Fprintln(a.out, clean.Line(d.String()))
 			}
 		}
-		if err == nil && len(different) > 0 {
+		switch {
+		case err != nil:
+		case len(different) > 0:
 			return unexpected{}
+		case calls == 0 && !*allowEmpty:
+			return nothingExamined("%s has no calls", args[0])
 		}
 		return err
 	}

@@ -39,6 +39,7 @@ as they were; the comment of each packet is its verdict.`,
 		ValidArgsFunction: files(false, labExts, captureExts),
 	}
 	o := a.labFlags(cmd)
+	allowEmpty := allowEmptyFlag(cmd)
 	out := output(cmd, "text", "json")
 	cmd.Flags().StringVarP(&to, "write", "w", "", "write what comes out to a pcapng `FILE`; without it, only the summary is printed")
 	cmd.Flags().StringVar(&port, "port", "", "where packets enter: pod/NAME, node/NAME, host/NAME or wire/SEGMENT")
@@ -61,9 +62,14 @@ as they were; the comment of each packet is its verdict.`,
 			return captureError(args[1], err)
 		}
 		if *out == "json" {
-			return writeJSON(a.out, s)
+			err = writeJSON(a.out, s)
+		} else {
+			err = printReplay(a.out, s, to)
 		}
-		return printReplay(a.out, s, to)
+		if err == nil && s.Packets == 0 && !*allowEmpty {
+			return nothingExamined("%s has no packet that can be replayed", args[1])
+		}
+		return err
 	}
 	return cmd
 }

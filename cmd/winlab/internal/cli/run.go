@@ -193,6 +193,7 @@ fails a run only with --strict. What the model does not know is shown and does n
 	oneOf(cmd, "components", "--components", verify.ComponentKinds...)
 	cmd.Flags().BoolVar(&live, "live", false, "make every flow with real sockets as well")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "an earlier run to compare with: its `folder`, or its results.json")
+	allowEmpty := allowEmptyFlag(cmd)
 	cmd.Flags().BoolVar(&strict, "strict", false, "also exit with 1 for differences that another source explains")
 	if err := cmd.MarkFlagDirname("dir"); err != nil {
 		panic(err)
@@ -215,6 +216,9 @@ fails a run only with --strict. What the model does not know is shown and does n
 		// Before the work: a folder that cannot be written to is found now.
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
+		}
+		if err := outfile.Check(filepath.Join(dir, result.File)); err != nil {
+			return usagef("-d %s: %w", dir, err)
 		}
 		p := newProgress(a.err, a.errTerm)
 		typed := append([]string{a.name, "run"}, args...)
@@ -252,8 +256,11 @@ fails a run only with --strict. What the model does not know is shown and does n
 		if err != nil {
 			return err
 		}
+		if !*allowEmpty && s.Cells+s.Statics+s.Flows == 0 {
+			return nothingExamined("no flow and no claim of %s was checked: the labs have no flows, and no claim applies to them", strings.Join(paths, ", "))
+		}
 		if since != nil {
-			return a.sinceBaseline(since, *out)
+			return a.sinceBaseline(since, *out, *allowEmpty)
 		}
 		if !s.AsExpected || strict && s.Summary.Explained > 0 {
 			return unexpected{}
@@ -269,7 +276,8 @@ func began() string { return beganAt().Format(time.RFC3339) }
 
 // beganAt is the time as of now, or what SOURCE_DATE_EPOCH says, in UTC.
 func beganAt() time.Time {
-	if s, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+	const lastSecond = 253402300799 // of the year 9999, the last that RFC 3339 can write
+	if s, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil && s >= 0 && s <= lastSecond {
 		return time.Unix(s, 0).UTC()
 	}
 	return time.Now().UTC()
@@ -277,14 +285,14 @@ func beganAt() time.Time {
 
 // sinceBaseline prints what has changed since an earlier run. The JSON form of a run is
 // one document: there the changes go to standard error.
-func (a *app) sinceBaseline(r *diff.Report, form string) error {
+func (a *app) sinceBaseline(r *diff.Report, form string, allowEmpty bool) error {
 	b := *a
 	if form == "json" {
 		b.out = a.err
 	} else if _, err := fmt.Fprintln(a.out); err != nil {
 		return err
 	}
-	return b.printDiff(r, "text", false)
+	return b.printDiff(r, "text", false, allowEmpty)
 }
 
 // nodesOf is the folder with folders taken from nodes, "" where there is none.

@@ -27,10 +27,13 @@ func (a *app) colour() bool {
 	return a.outTerm && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }
 
+// maxWidth is more than any terminal has: COLUMNS may say anything.
+const maxWidth = 1000
+
 // width is that of the terminal, 0 when it is not known.
 func (a *app) width() int {
 	n, _ := strconv.Atoi(a.getenv("COLUMNS"))
-	return max(n, 0)
+	return min(max(n, 0), maxWidth)
 }
 
 // output adds -o with the forms that a command can print, the default first.
