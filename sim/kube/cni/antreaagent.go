@@ -84,26 +84,8 @@ func ParseAntreaAgent(file string, data []byte) (*AntreaAgent, error) {
 // ReadAntreaAgent is to ParseAntreaAgent what [ReadConf] is to [ParseConf].
 func ReadAntreaAgent(file string, data []byte) *AntreaAgent {
 	r := &reader{file: file}
-	var f agentFile
-	root := &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
-	var doc yaml.Node
-	err := yaml.Unmarshal(data, &doc)
-	if len(doc.Content) > 0 && doc.Content[0].Tag != "!!null" { // else all of it is comments
-		root = doc.Content[0]
-	}
-	if err == nil {
-		err = root.Decode(&f)
-	}
-	var wrongTypes *yaml.TypeError
-	switch {
-	case errors.As(err, &wrongTypes):
-		for _, e := range wrongTypes.Errors {
-			r.Refused = append(r.Refused, strict.SyntaxMistake(file, errors.New("yaml: "+e)))
-		}
-	case err != nil:
-		r.Refused = strict.Mistakes{strict.SyntaxMistake(file, err)}
-	}
-	if err != nil {
+	f, root := r.agentFile(data)
+	if root == nil {
 		return &AntreaAgent{Remarks: r.Remarks}
 	}
 	or := func(s, d string) string {
@@ -158,6 +140,32 @@ func ReadAntreaAgent(file string, data []byte) *AntreaAgent {
 	}
 	a.Remarks = r.Remarks
 	return a
+}
+
+// agentFile reads the fields and the tree of a file; the tree is nil where they cannot be read.
+func (r *reader) agentFile(data []byte) (f agentFile, root *yaml.Node) {
+	root = &yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1}
+	var doc yaml.Node
+	err := yaml.Unmarshal(data, &doc)
+	if len(doc.Content) > 0 && doc.Content[0].Tag != "!!null" { // else all of it is comments
+		root = doc.Content[0]
+	}
+	if err == nil {
+		err = root.Decode(&f)
+	}
+	var wrongTypes *yaml.TypeError
+	switch {
+	case errors.As(err, &wrongTypes):
+		for _, e := range wrongTypes.Errors {
+			r.Refused = append(r.Refused, strict.SyntaxMistake(r.file, errors.New("yaml: "+e)))
+		}
+	case err != nil:
+		r.Refused = strict.Mistakes{strict.SyntaxMistake(r.file, err)}
+	}
+	if err != nil {
+		return f, nil
+	}
+	return f, root
 }
 
 // gates reads the feature gates.
