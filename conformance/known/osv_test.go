@@ -147,10 +147,7 @@ simulated: none
 
 // TestOSVOfRegister wants what the schema requires of each record.
 func TestOSVOfRegister(t *testing.T) {
-	r, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := Load()
 	for _, e := range r.Entries {
 		o := e.OSV(time.Now())
 		if o.Summary == "" || o.Details == "" || len(o.Affected) == 0 || len(o.References) == 0 {

@@ -62,28 +62,42 @@ var columns = []struct {
 	}},
 }
 
-// Find returns the entries that match a text best, at most limit of them, the best first. The
-// text is words, a code or lines that somebody pasted; an entry that shares no word with it is
-// not found. The error is the context's, or SQLite's.
-func Find(ctx context.Context, entries []*known.Entry, text string, limit int) ([]Hit, error) {
-	match := query(text)
-	if match == "" {
-		return nil, nil
-	}
+// Index is a full-text index of entries in memory. It is not safe for concurrent use.
+type Index struct {
+	db      *sql.DB
+	entries []*known.Entry
+}
+
+// New fills an index, which must be closed. The error is the context's, or SQLite's.
+func New(ctx context.Context, entries []*known.Entry) (*Index, error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
 	db.SetMaxOpenConns(1) // each connection has a memory of its own
 	if err := fill(ctx, db, entries); err != nil {
+		db.Close()
 		return nil, fmt.Errorf("the index of known issues: %w", err)
+	}
+	return &Index{db, entries}, nil
+}
+
+// Close frees the index.
+func (x *Index) Close() error { return x.db.Close() }
+
+// Find returns the entries that match a text best, at most limit of them, the best first. The
+// text is words, a code or lines that somebody pasted; an entry that shares no word with it is
+// not found. The error is the context's, or SQLite's.
+func (x *Index) Find(ctx context.Context, text string, limit int) ([]Hit, error) {
+	match := query(text)
+	if match == "" {
+		return nil, nil
 	}
 	weights := make([]string, len(columns))
 	for i, c := range columns {
 		weights[i] = strconv.FormatFloat(c.weight, 'g', -1, 64)
 	}
-	rows, err := db.QueryContext(ctx, "SELECT rowid, -bm25(entry, "+strings.Join(weights, ", ")+
+	rows, err := x.db.QueryContext(ctx, "SELECT rowid, -bm25(entry, "+strings.Join(weights, ", ")+
 		") AS score FROM entry WHERE entry MATCH ? ORDER BY score DESC, rowid LIMIT ?", match, limit)
 	if err != nil {
 		return nil, err
@@ -96,7 +110,7 @@ func Find(ctx context.Context, entries []*known.Entry, text string, limit int) (
 		if err := rows.Scan(&at, &h.Score); err != nil {
 			return nil, err
 		}
-		h.Entry = entries[at-1]
+		h.Entry = x.entries[at-1]
 		hits = append(hits, h)
 	}
 	return hits, rows.Err()

@@ -15,7 +15,18 @@ var entries = []*known.Entry{
 		Affected: []known.Affected{{Component: "coredns"}}},
 }
 
+func index(t *testing.T, entries []*known.Entry) *Index {
+	t.Helper()
+	x, err := New(t.Context(), entries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
 func TestFind(t *testing.T) {
+	x := index(t, entries)
 	for _, c := range []struct{ text, first string }{
 		{"network gone after rebooting the nodes", "1"}, // by the stems of the words
 		{"0x803B0007", "2"},
@@ -31,7 +42,7 @@ func TestFind(t *testing.T) {
 		{"()*\"'", ""},
 		{strings.Repeat("zebra "+strings.Repeat("x", 50)+" ", 20_000) + "coredns", "3"},
 	} {
-		hits, err := Find(t.Context(), entries, c.text, 10)
+		hits, err := x.Find(t.Context(), c.text, 10)
 		if err != nil {
 			t.Errorf("%.40q: %v", c.text, err)
 			continue
@@ -48,19 +59,11 @@ func TestFind(t *testing.T) {
 
 // Each entry of the register is found first, or among the first three, by its own symptom.
 func TestEachIsFoundByItsSymptom(t *testing.T) {
-	r, err := known.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := known.Load()
+	x := index(t, r.Entries)
 	missed := 0
 	for _, e := range r.Entries {
-		if testing.Short() && e.ID%20 != 0 {
-			continue
-		}
-		if e.ID%5 != 0 {
-			continue // each search fills an index
-		}
-		hits, err := Find(t.Context(), r.Entries, e.Symptoms.Words, 3)
+		hits, err := x.Find(t.Context(), e.Symptoms.Words, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +76,7 @@ func TestEachIsFoundByItsSymptom(t *testing.T) {
 			t.Logf("%d is not among the first three for %q", e.ID, e.Symptoms.Words)
 		}
 	}
-	if missed > 2 {
-		t.Errorf("%d entries are not found by their own symptom", missed)
+	if missed*50 > len(r.Entries) {
+		t.Errorf("%d of %d entries are not found by their own symptom", missed, len(r.Entries))
 	}
 }

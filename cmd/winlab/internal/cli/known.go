@@ -79,10 +79,7 @@ func (a *app) knownShowCmd() *cobra.Command {
 	}
 	out := output(cmd, "text", "json")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		r, err := known.Load()
-		if err != nil {
-			return err
-		}
+		r := known.Load()
 		var all []*known.Entry
 		for _, arg := range args {
 			id, err := strconv.Atoi(strings.TrimPrefix(arg, "#"))
@@ -127,10 +124,7 @@ func (a *app) known(ctx context.Context, args []string, f *knownFlags) error {
 	if strings.TrimSpace(text) == "" && !said {
 		return usagef("say what to look for: words, an error code or lines of a log, or the cluster: --kubernetes, --windows, --network, --component")
 	}
-	r, err := known.Load()
-	if err != nil {
-		return err
-	}
+	r := known.Load()
 	var found []foundIssue
 	for _, m := range c.Matches(r.Entries) {
 		if text == "" && !m.Selected {
@@ -185,7 +179,12 @@ func searched(ctx context.Context, text string, found []foundIssue, limit int, s
 		open[i.ID] = i.Open
 		entries = append(entries, i.Entry)
 	}
-	hits, err := search.Find(ctx, entries, text, limit)
+	x, err := search.New(ctx, entries)
+	if err != nil {
+		return nil, err
+	}
+	defer x.Close()
+	hits, err := x.Find(ctx, text, limit)
 	if err != nil {
 		return nil, err
 	}

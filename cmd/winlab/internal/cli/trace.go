@@ -204,11 +204,7 @@ func (a *app) trace(ctx context.Context, path string, o *traceOptions) error {
 	if err != nil {
 		return err
 	}
-	register, err := known.Load()
-	if err != nil {
-		return err
-	}
-	consult.Trace(c, register.Entries, t)
+	consult.Trace(c, known.Load().Entries, t)
 	return showTrace(a.out, t, o.shown(a))
 }
 
