@@ -9,12 +9,10 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,21 +52,7 @@ func completeRunning(cmd *cobra.Command, flag string) {
 }
 
 // running is the lab that a command is for: the one with the name, else the only one.
-func running(name string) (string, error) {
-	if name != "" {
-		return name, control.CheckName(name)
-	}
-	names, err := control.Names()
-	switch {
-	case err != nil:
-		return "", err
-	case len(names) == 0:
-		return "", errors.New("no lab is up; winlab up LAB starts one")
-	case len(names) > 1:
-		return "", usagef("several labs are up: %s; say which with --name", strings.Join(names, ", "))
-	}
-	return names[0], nil
-}
+func running(name string) (string, error) { return control.Select(name, "winlab up LAB") }
 
 // call asks a lab that is up to do something.
 func (a *app) call(ctx context.Context, name, verb string, args any) error {
@@ -82,19 +66,7 @@ func (a *app) callWith(ctx context.Context, name, verb string, args any, files [
 		return err
 	}
 	// The lab ends what it does for us when we go; only exec passes signals on.
-	var signals chan os.Signal
-	if verb == verbExec {
-		signals = make(chan os.Signal, 8)
-		signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-		defer signal.Stop(signals)
-		ctx = context.WithoutCancel(ctx)
-	}
-	code, err := control.Do(ctx, name, verb, args, files, signals)
-	switch {
-	case errors.Is(err, control.ErrNone):
-		names, _ := control.Names()
-		return fmt.Errorf("no lab named %s is up; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
-	}
+	code, err := control.Ask(ctx, name, verb, args, files, verb == verbExec)
 	return ended(code, err)
 }
 

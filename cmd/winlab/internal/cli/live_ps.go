@@ -221,7 +221,7 @@ func (a *app) downCmd() *cobra.Command {
 			if err := a.call(cmd.Context(), n, verbDown, nil); err != nil {
 				return err
 			}
-			if err := gone(cmd.Context(), n); err != nil {
+			if err := control.AwaitEnd(cmd.Context(), n, time.Minute); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.err, n+" is down")
@@ -229,21 +229,4 @@ func (a *app) downCmd() *cobra.Command {
 		return nil
 	}
 	return cmd
-}
-
-// gone waits until a lab has ended.
-func gone(ctx context.Context, name string) error {
-	const within = time.Minute // a thousand namespaces take ten seconds
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
-		names, err := control.Names()
-		if err != nil || !slices.Contains(names, name) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	return fmt.Errorf("%s is still there after %s", name, within)
 }

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -29,7 +27,6 @@ const (
 	verbStatus     = "cluster-status"
 	verbKubeconfig = "cluster-kubeconfig"
 	verbLogs       = "cluster-logs"
-	verbExec       = "exec"
 	verbAct        = "cluster-act"
 	verbDown       = "down"
 	// verbChange is that of winlab restart.
@@ -246,21 +243,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 }
 
 // named is the cluster that a command is for: the one with the name, else the only one.
-func named(name string) (string, error) {
-	if name != "" {
-		return name, control.CheckName(name)
-	}
-	names, err := control.Names()
-	switch {
-	case err != nil:
-		return "", err
-	case len(names) == 0:
-		return "", errors.New("no cluster is up; winlab-cluster up LAB starts one")
-	case len(names) > 1:
-		return "", fmt.Errorf("several are up: %s; say which with --name", strings.Join(names, ", "))
-	}
-	return names[0], nil
-}
+func named(name string) (string, error) { return control.Select(name, "winlab-cluster up LAB") }
 
 func nameFlag(c *cobra.Command) *string {
 	return c.Flags().String("name", "", "the `cluster`, when several are up")
@@ -272,19 +255,9 @@ func call(ctx context.Context, name, verb string, args any) error {
 	if err != nil {
 		return err
 	}
-	var signals chan os.Signal
-	if verb == verbExec {
-		signals = make(chan os.Signal, 8)
-		signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-		defer signal.Stop(signals)
-		ctx = context.WithoutCancel(ctx) // the program is told, and its end is ours
-	}
-	code, err := control.Do(ctx, name, verb, args, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, signals)
+	code, err := control.Ask(ctx, name, verb, args, [3]*os.File{os.Stdin, os.Stdout, os.Stderr}, false)
 	var remote *control.Remote
 	switch {
-	case errors.Is(err, control.ErrNone):
-		names, _ := control.Names()
-		return fmt.Errorf("no cluster named %s is up; there are %s", name, cmp.Or(strings.Join(names, ", "), "none"))
 	case errors.As(err, &remote):
 		return exitWith{max(code, 1), remote.Text}
 	case err != nil:
@@ -329,44 +302,6 @@ func logsCommand() *cobra.Command {
 	name := nameFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return call(c.Context(), *name, verbLogs, strings.Join(args, ""))
-	}
-	return c
-}
-
-// execArgs are those of winlab exec.
-type execArgs struct {
-	Machine  string
-	Command  []string
-	Env      []string
-	Dir      string
-	Terminal bool
-}
-
-func execCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use: "exec MACHINE -- COMMAND [ARGUMENT...]", Short: "Run a program in the network of a node or pod of a cluster",
-		Long: `Run a program of this machine in the network of a node or pod of a cluster, as winlab exec
-does. To run a program inside a container, use kubectl exec.`,
-		Example: `  winlab-cluster exec node/linux1 -- curl -sk https://10.96.0.1/version`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return errors.New("write winlab-cluster exec MACHINE -- COMMAND, such as winlab-cluster exec node/linux1 -- ip address")
-			}
-			return nil
-		},
-	}
-	name := nameFlag(c)
-	c.Flags().SetInterspersed(false)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		command := args[1:]
-		if command[0] == "--" {
-			command = command[1:]
-		}
-		if len(command) == 0 {
-			return errors.New("there is no command after --")
-		}
-		dir, _ := os.Getwd()
-		return call(c.Context(), *name, verbExec, execArgs{Machine: args[0], Command: command, Env: os.Environ(), Dir: dir})
 	}
 	return c
 }
@@ -424,29 +359,11 @@ func downCommand() *cobra.Command {
 		if err := call(c.Context(), name, verbDown, nil); err != nil {
 			return err
 		}
-		if err := gone(c.Context(), name); err != nil {
+		if err := control.AwaitEnd(c.Context(), name, 2*time.Minute); err != nil {
 			return err
 		}
 		fmt.Fprintln(c.ErrOrStderr(), name+" is down")
 		return nil
 	}
 	return c
-}
-
-// gone waits until a cluster has ended.
-func gone(ctx context.Context, name string) error {
-	const within = 2 * time.Minute
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%s is still there after %s", name, within))
-	defer cancel()
-	for {
-		names, err := control.Names()
-		if err != nil || !slices.Contains(names, name) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }

@@ -56,7 +56,7 @@ func command() *cobra.Command {
 pods are real programs in the network of a lab (winlab up); the Windows kernel is winlab's
 simulation. The nodes carry the label winlab.dev/simulated.
 
-The commands of winlab (ps, watch, trace, capture, hns) look into a cluster that is up, too.`,
+The commands of winlab (exec, ps, watch, trace, capture, hns) look into a cluster that is up, too.`,
 		Example: `  winlab-cluster up fixtures/labs/l2bridge-flannel-host-gw.yaml -d
   export KUBECONFIG=$(winlab-cluster kubeconfig --path)
   kubectl get nodes -o wide
@@ -65,6 +65,6 @@ The commands of winlab (ps, watch, trace, capture, hns) look into a cluster that
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	c.AddCommand(actCommands()...)
-	c.AddCommand(upCommand(), statusCommand(), kubeconfigCommand(), logsCommand(), execCommand(), downCommand())
+	c.AddCommand(upCommand(), statusCommand(), kubeconfigCommand(), logsCommand(), downCommand())
 	return c
 }
