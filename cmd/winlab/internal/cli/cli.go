@@ -19,6 +19,7 @@ import (
 
 	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/strict"
+	"github.com/winlab-dev/winlab/reports/clean"
 )
 
 // The exit codes.
@@ -101,18 +102,31 @@ func (a *app) run() int {
 		return exitUnexpected
 	case errors.As(err, &ms):
 		// The messages begin with file and line, for editors.
-		fmt.Fprintln(a.err, err)
+		fmt.Fprintln(a.err, printable(err))
 		if n := strings.Count(err.Error(), "\n") + 1; n > 1 {
 			fmt.Fprintf(a.err, "%s: %d mistakes\n", a.name, n)
 		}
 	default:
-		fmt.Fprintf(a.err, "%s: %v\n", a.name, err)
+		fmt.Fprintf(a.err, "%s: %s\n", a.name, printable(err))
 		var use usageError
 		if errors.As(err, &use) {
 			fmt.Fprintf(a.err, "try: %s --help\n", cmd.CommandPath())
 		}
 	}
 	return exitUsage
+}
+
+// printable is the text of an error, which may quote anything: control characters are shown, and
+// long lines are cut.
+func printable(err error) string {
+	const most = 1000
+	lines := strings.Split(clean.Text(err.Error()), "\n")
+	for i, l := range lines {
+		if len(l) > most {
+			lines[i] = strings.ToValidUTF8(l[:most], "") + "..."
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // usageError is a wrong use of the command line.
