@@ -1,7 +1,6 @@
 package house
 
 import (
-	"bytes"
 	"go/scanner"
 	"go/token"
 	"os"
@@ -25,7 +24,7 @@ func TestLinesAreReadable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.HasPrefix(src, []byte("// Code generated ")) {
+		if generated(src) {
 			continue
 		}
 		for _, n := range longLines(src) {
