@@ -46,11 +46,21 @@ type Document struct {
 	// Interrupted says how far a run came that was ended early: the document is about that
 	// much; "" for one that was not.
 	Interrupted string `json:"interrupted,omitempty"`
+	// Known are known issues whose symptoms were found, the likeliest first (doctor).
+	Known []KnownIssue `json:"known,omitempty"`
 	// Healthy lists in words what was looked at and found in order (doctor).
 	Healthy []string `json:"healthy,omitempty"`
 	// NotExamined lists what could not be looked at and what to take for it
 	// (doctor): "HNS networks: take them with Get-HnsNetwork ...".
 	NotExamined []string `json:"notExamined,omitempty"`
+}
+
+// KnownIssue is an issue of the register of known issues, with the lines that show its symptoms:
+// "kube-proxy.log:12: the line".
+type KnownIssue struct {
+	ID    int      `json:"id"`
+	Title string   `json:"title"`
+	Lines []string `json:"lines"`
 }
 
 // Finding is one thing that was found.

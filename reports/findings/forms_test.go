@@ -74,6 +74,8 @@ func ill() *findings.Document {
 		Assumed: []string{"--network", "--runtime"}, Files: 7, Documents: 7,
 		Healthy:     []string{"kubelet has --hostname-override", "cbr0 is an l2bridge network"},
 		NotExamined: []string{"HNS endpoints: take them with Get-HnsEndpoint"},
+		Known: []findings.KnownIssue{{ID: 705, Title: "kube-proxy loses a load balancer",
+			Lines: []string{"node/kube-proxy.log:3: The switch-port was not found"}}},
 		Findings: []findings.Finding{{File: "node/kube-proxy.txt", Line: 1, Column: 8, Subject: "kube-proxy", Level: findings.Error,
 			Claim: "trouble-source-vip", ClaimTitle: "No source VIP on an overlay",
 			Message: "kube-proxy has no --source-vip, and the network is an overlay",
@@ -161,7 +163,7 @@ func TestNothingFromAFileActsOnATerminal(t *testing.T) {
 	doc := &findings.Document{Tool: evil, Command: evil, Settings: []string{evil, "b"}, Read: []string{evil}, Files: 1, Documents: 2,
 		Findings: []findings.Finding{f, g, {Claim: evil, Message: evil}},
 		Mistakes: []findings.Mistake{{File: evil, Message: evil}}, Passed: map[string]int{evil: 1}, Healthy: []string{evil},
-		NotExamined: []string{evil}}
+		NotExamined: []string{evil}, Known: []findings.KnownIssue{{ID: 1, Title: evil, Lines: []string{evil}}}}
 	for ext, write := range forms {
 		var b bytes.Buffer
 		if err := write(&b, doc); err != nil {

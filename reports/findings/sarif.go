@@ -74,6 +74,9 @@ func SARIF(w io.Writer, doc *Document) error {
 	for _, m := range d.Mistakes {
 		execution("error", clean.Text(m.Message), location(m.File, m.Line, m.Column))
 	}
+	for _, k := range d.Known {
+		execution("note", fmt.Sprintf("known issue %d has these symptoms: %s", k.ID, clean.Line(k.Title)))
+	}
 	for _, what := range d.NotExamined {
 		execution("note", "not examined: "+clean.Line(what))
 	}

@@ -224,6 +224,7 @@ func (p *printer) summary() {
 		}
 		fmt.Fprintf(p.w, "        %s\n", clean.Line(f))
 	}
+	p.known()
 	if n := len(d.Healthy); n > 0 {
 		fmt.Fprintf(p.w, "%s in order\n", plural(n, "thing was looked at and is", "things were looked at and are"))
 	}
@@ -233,6 +234,21 @@ func (p *printer) summary() {
 			fmt.Fprintf(p.w, "        %s\n", clean.Line(s))
 		}
 	}
+}
+
+// known names the known issues whose symptoms were found, with the lines.
+func (p *printer) known() {
+	if len(p.d.Known) == 0 {
+		return
+	}
+	p.w.WriteString("known issues with these symptoms:\n")
+	for _, k := range p.d.Known {
+		fmt.Fprintf(p.w, "    %4d %s\n", k.ID, clean.Line(k.Title))
+		for _, l := range k.Lines {
+			fmt.Fprintf(p.w, "         %s\n", clean.Line(l))
+		}
+	}
+	fmt.Fprintf(p.w, "         winlab known show %d says more\n", p.d.Known[0].ID)
 }
 
 // taken says what is not among the findings, and why.

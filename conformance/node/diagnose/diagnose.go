@@ -167,6 +167,17 @@ func add(d, of *findings.Document, folder string) {
 	for _, f := range of.Read {
 		d.Read = append(d.Read, in(f))
 	}
+	for _, k := range of.Known {
+		for i := range k.Lines {
+			k.Lines[i] = in(k.Lines[i])
+		}
+		at := slices.IndexFunc(d.Known, func(x findings.KnownIssue) bool { return x.ID == k.ID })
+		if at < 0 {
+			d.Known = append(d.Known, k)
+		} else {
+			d.Known[at].Lines = append(d.Known[at].Lines, k.Lines...)
+		}
+	}
 	for _, f := range of.Findings {
 		f.File = in(f.File)
 		for i := range f.Evidence {

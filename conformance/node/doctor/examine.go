@@ -10,6 +10,9 @@ import (
 	"github.com/winlab-dev/winlab/reports/findings"
 )
 
+// mostKnown bounds the known issues that are named, and the lines of each.
+const mostKnown = 3
+
 // Examine looks for all causes. What t leaves open is taken from the
 // node's own files. An item whose claim does not hold for the node's
 // version is skipped: the documents of that version do not have it.
@@ -40,6 +43,18 @@ func Examine(n *observed.Node, t claims.Target, l *claims.Ledger) *findings.Docu
 	}
 	for _, m := range n.Mistakes {
 		d.Mistakes = append(d.Mistakes, findings.Mistake{File: m.File, Line: m.Line, Column: m.Column, Message: m.Message})
+	}
+	for i, k := range n.KnownIssues() {
+		if i == mostKnown {
+			break
+		}
+		issue := findings.KnownIssue{ID: k.Entry.ID, Title: k.Entry.Title}
+		for j, p := range k.Places {
+			if j < mostKnown {
+				issue.Lines = append(issue.Lines, fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text))
+			}
+		}
+		d.Known = append(d.Known, issue)
 	}
 	for _, item := range Items() {
 		x.item(item, l, d)

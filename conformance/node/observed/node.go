@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/winlab-dev/winlab/conformance/check/subject"
+	"github.com/winlab-dev/winlab/conformance/known/symptoms"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/sim/windows/dump"
 )
@@ -70,6 +71,11 @@ type Node struct {
 	Pause []Text
 	// WinHTTP is the proxy that netsh winhttp knows, "direct" without one.
 	WinHTTP Text
+
+	// symptoms are lines that known issues print, by what they have, and in which order they
+	// were first seen.
+	symptoms  map[*symptoms.Fragment][]Place
+	fragments []*symptoms.Fragment
 
 	// listed are the places where a list of a kind was read, also an empty one.
 	listed map[string]Place

@@ -233,6 +233,7 @@ func (r *reader) content(name string, data []byte) (as []string, skipped string)
 		}
 		return nil, ""
 	}
+	r.symptomsIn()
 	known := r.conf(name, data)
 	if isYAML(text) {
 		return nil, r.yaml(name, text, known)
