@@ -216,3 +216,26 @@ flow: {from: pod, to: service, where: any, protocol: tcp, family: ipv4, outcome:
 		}
 	}
 }
+
+// An issue that lets through what should not pass stands beside a flow that fails, and beside no
+// other: what is unknown is not made more unknown.
+func TestUnexpectedDelivery(t *testing.T) {
+	e := entry(t, `affected: [{component: kube-proxy, ranges: [{introduced: "0", fixed: "1.99.0"}]}]
+flow: {from: any, to: any, outcome: unexpected-delivery}`)
+	shown := map[trace.Verdict]int{}
+	flows(t, "l2bridge-flannel-host-gw", &labfile.Setting{Kubernetes: "1.26", Build: "10.0.20348.2762"}, func(c *lab.Cluster, tr *trace.Trace) {
+		for _, v := range trace.Verdicts {
+			x := *tr
+			x.Verdict = v.ID
+			if Trace(c, []*known.Entry{e}, &x); len(x.Known) > 0 {
+				shown[v.ID]++
+			}
+		}
+	})
+	for _, v := range trace.Verdicts {
+		fails := v.ID != trace.Delivered && v.ID != trace.Unknown && v.ID != trace.Varies
+		if shown[v.ID] > 0 != fails {
+			t.Errorf("shown beside %d flows that are %s", shown[v.ID], v.ID)
+		}
+	}
+}

@@ -109,9 +109,12 @@ type shape struct {
 	port     *kube.ServicePort
 }
 
-// shapeOf reads the shape of a flow off its trace; ok is false for one that was not sent, or
-// that no Windows node has a part in.
+// shapeOf reads the shape of a flow off its trace; ok is false for one that was not sent, that
+// no Windows node has a part in, or whose end is open anyway.
 func shapeOf(c *lab.Cluster, t *trace.Trace) (s shape, ok bool) {
+	if t.Verdict == trace.Unknown || t.Verdict == trace.Varies {
+		return s, false
+	}
 	src, err := netip.ParseAddr(t.Flow.Src)
 	if err != nil {
 		return s, false

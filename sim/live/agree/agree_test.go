@@ -98,8 +98,7 @@ func (n *counts) agrees(t *testing.T, f *lab.File, o lab.Options, flows []labfil
 	}
 }
 
-// makeAgain makes the flows that differ once more, and puts the second results in place of the
-// first.
+// makeAgain makes the flows that differ once more, and replaces their results.
 func makeAgain(t *testing.T, traced []Flow, results []Result, again func() (*lab.Cluster, error)) {
 	t.Helper()
 	var at []int
