@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/winlab-dev/winlab/conformance/known"
 	"github.com/winlab-dev/winlab/conformance/known/consult"
 	"github.com/winlab-dev/winlab/conformance/known/search"
+	"github.com/winlab-dev/winlab/internal/input"
 	"github.com/winlab-dev/winlab/internal/strict"
 	"github.com/winlab-dev/winlab/reports/clean"
 	"github.com/winlab-dev/winlab/sim/kube"
@@ -111,7 +111,7 @@ func (a *app) knownShowCmd() *cobra.Command {
 func (a *app) known(ctx context.Context, args []string, f *knownFlags) error {
 	text := strings.Join(args, " ")
 	if text == "-" {
-		b, err := io.ReadAll(io.LimitReader(os.Stdin, maxPaste))
+		b, err := input.ReadAll(ctx, "standard input", os.Stdin, maxPaste)
 		if err != nil {
 			return err
 		}
